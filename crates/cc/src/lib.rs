@@ -1,0 +1,1 @@
+//! Manypath: congestion controllers, one object per connection.

@@ -1,0 +1,2 @@
+//! Manypath: the command line.
+fn main() {}

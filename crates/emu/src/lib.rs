@@ -1,0 +1,1 @@
+//! Manypath: real-time link emulation.

@@ -1,0 +1,1 @@
+//! Manypath: the sans-IO link model.

@@ -1,0 +1,1 @@
+//! Manypath: the QUIC transport.

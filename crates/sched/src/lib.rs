@@ -1,0 +1,1 @@
+//! Manypath: packet schedulers, one object per connection.
