@@ -60,8 +60,8 @@ impl Rate {
     pub const ZERO: Self = Self(0.0);
 
     /// A rate in bits per second; negative and NaN give zero, infinity gives the largest finite value.
+    #[allow(clippy::manual_clamp)] // `clamp` keeps NaN; `max` returns its other operand for it
     pub fn from_bps(bits_per_second: f64) -> Self {
-        // `max` returns its other operand for NaN.
         Self(bits_per_second.max(0.0).min(f64::MAX))
     }
 

@@ -1,0 +1,78 @@
+//! A single-path algorithm on every subflow, each on its own.
+
+use manypath_core::{SubflowId, Time, View};
+
+use crate::controller::{CongestionControl, Limits, PathController, Probe, SubflowInit};
+use crate::event::Event;
+
+/// Lifts a [`PathController`] to a [`CongestionControl`] whose subflows know nothing of each other.
+///
+/// `n` such subflows on one bottleneck take about `n` times a single flow's share: the reason why coupling exists.
+pub struct Uncoupled<C> {
+    /// Indexed by subflow id.
+    paths: Vec<Option<C>>,
+    /// Makes the controller of a new subflow; the id is there to seed its randomness.
+    make: Box<dyn Fn(Time, SubflowId, SubflowInit) -> C + Send>,
+}
+
+impl<C: PathController> Uncoupled<C> {
+    /// A controller that makes each subflow's own with `make`.
+    pub fn new(make: impl Fn(Time, SubflowId, SubflowInit) -> C + Send + 'static) -> Self {
+        Self { paths: Vec::new(), make: Box::new(make) }
+    }
+
+    fn path(&self, id: SubflowId) -> Option<&C> {
+        self.paths.get(id.index())?.as_ref()
+    }
+}
+
+impl<C: core::fmt::Debug> core::fmt::Debug for Uncoupled<C> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Uncoupled").field("paths", &self.paths).finish_non_exhaustive()
+    }
+}
+
+impl<C: PathController> CongestionControl for Uncoupled<C> {
+    fn add_subflow(&mut self, now: Time, id: SubflowId, init: SubflowInit) {
+        if self.paths.len() <= id.index() {
+            self.paths.resize_with(id.index() + 1, || None);
+        }
+        self.paths[id.index()] = Some((self.make)(now, id, init));
+    }
+
+    fn remove_subflow(&mut self, _now: Time, id: SubflowId) {
+        if let Some(path) = self.paths.get_mut(id.index()) {
+            *path = None;
+        }
+    }
+
+    fn on_event(&mut self, now: Time, id: SubflowId, event: &Event, view: &View) {
+        if let (Some(Some(path)), Some(own)) = (self.paths.get_mut(id.index()), view.get(id)) {
+            path.on_event(now, event, own);
+        }
+    }
+
+    fn limits(&self, id: SubflowId) -> Limits {
+        self.path(id).map_or(Limits::NONE, PathController::limits)
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.paths.iter().flatten().filter_map(PathController::next_timer).min()
+    }
+
+    fn on_timer(&mut self, now: Time, view: &View) {
+        for (path, own) in self.paths.iter_mut().zip(&view.subflows) {
+            if let Some(path) = path
+                && path.next_timer().is_some_and(|at| at <= now)
+            {
+                path.on_timer(now, own);
+            }
+        }
+    }
+
+    fn inspect(&self, id: SubflowId, out: &mut dyn Probe) {
+        if let Some(path) = self.path(id) {
+            path.inspect(out);
+        }
+    }
+}
