@@ -243,7 +243,7 @@ mod tests {
         assert!(matches!("fast".parse::<Rate>(), Err(ParseUnitError::MissingNumber { .. })));
         assert!(matches!("NaNms".parse::<Duration>(), Err(ParseUnitError::MissingNumber { .. })));
         assert!(matches!("-1ms".parse::<Duration>(), Err(ParseUnitError::OutOfRange { .. })));
-        assert!(matches!("1e400s".parse::<Duration>(), Err(_)));
+        assert!("1e400s".parse::<Duration>().is_err());
         assert!(matches!("9999999999999999Tbit".parse::<Rate>(), Err(ParseUnitError::OutOfRange { .. })));
     }
 
