@@ -1,1 +1,19 @@
-//! Manypath: packet schedulers, one object per connection.
+//! Packet schedulers: which data goes on which subflow next?
+//!
+//! One object per connection. Schedulers are sans-IO and read-only: they see the subflows ([`View`](manypath_core::View))
+//! and the send [`Queue`], and return a [`Choice`]; the session carries it out. Opportunistic copies (duplication,
+//! opportunistic retransmission) and penalisation are their decisions alone; data that is lost anyway stands in the queue's
+//! lost set and [`Queue::head`] offers it first.
+//!
+//! One algorithm, one file; [`registry`] lists them all.
+//!
+//! Dependencies: `thiserror` for error types.
+
+pub mod minrtt;
+pub mod queue;
+pub mod registry;
+pub mod scheduler;
+
+pub use queue::{Content, Queue, Segment};
+pub use registry::{Algorithm, algorithms, create};
+pub use scheduler::{Choice, DataAck, Scheduler};

@@ -1,0 +1,477 @@
+//! The send queue of a connection: what is admitted, what was sent where, what must be sent again.
+//!
+//! The session changes it, schedulers read it. It works on ranges of data sequence numbers and holds no payload. Every
+//! operation of steady in-order traffic is O(1); nothing allocates once the queue has grown to its working size.
+
+use std::collections::VecDeque;
+
+use manypath_core::{Bytes, DataRange, DataSeq, FlowId, RangeSet, SubflowId, Time};
+
+/// What a stretch of the data sequence space stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Bytes of a flow, from this offset on. If `fin` is set the last sequence number of the stretch is not a byte but
+    /// the end of the flow.
+    Data {
+        /// The flow.
+        flow: FlowId,
+        /// Offset in the flow of the stretch's first byte.
+        offset: u64,
+        /// Whether the stretch ends with the end of the flow.
+        fin: bool,
+    },
+    /// The sender abandons a flow; takes one sequence number.
+    Reset {
+        /// The flow.
+        flow: FlowId,
+        /// The application's reason.
+        code: u32,
+    },
+    /// Abandoned data: the sequence numbers are used up, their bytes are not sent.
+    Skip,
+}
+
+impl Content {
+    /// The bytes of payload that `len` sequence numbers of this content carry.
+    pub fn payload_len(&self, len: u64) -> u64 {
+        match self {
+            Self::Data { fin, .. } => len - u64::from(*fin),
+            Self::Reset { .. } | Self::Skip => 0,
+        }
+    }
+
+    /// The content `skip` sequence numbers further on.
+    fn advanced(self, skip: u64) -> Self {
+        match self {
+            Self::Data { flow, offset, fin } => Self::Data { flow, offset: offset + skip, fin },
+            other => other,
+        }
+    }
+}
+
+/// A stretch of one content.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    range: DataRange,
+    content: Content,
+}
+
+/// Data that was sent at least once and is not yet below the left edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its sequence numbers.
+    pub range: DataRange,
+    /// The subflow that carried it last.
+    pub last_subflow: SubflowId,
+    /// When it was last given to a subflow.
+    pub sent_at: Time,
+    /// Bit `id % 64` is set for every subflow that carried it.
+    carriers: u64,
+    /// Copies given to subflows and neither acknowledged nor given up there.
+    copies: u16,
+    /// Whether it was sent more than once.
+    pub retransmitted: bool,
+    /// Whether the receiver has it (a selective data acknowledgement).
+    pub acked: bool,
+}
+
+impl Segment {
+    /// Whether this subflow carried it.
+    pub fn was_carried_by(&self, subflow: SubflowId) -> bool {
+        self.carriers & carrier_bit(subflow) != 0
+    }
+
+    /// Whether a copy may still arrive.
+    pub fn is_in_flight(&self) -> bool {
+        self.copies > 0
+    }
+}
+
+fn carrier_bit(subflow: SubflowId) -> u64 {
+    1 << (subflow.0 % 64)
+}
+
+/// The send queue. See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// What a record adds to its payload.
+    record_header: Bytes,
+    /// Left edge: everything below is acknowledged.
+    left: DataSeq,
+    /// First sequence number the receiver does not allow yet.
+    window_end: DataSeq,
+    /// First sequence number not admitted yet.
+    admitted: DataSeq,
+    /// Contents from the left edge to `admitted`, without gaps.
+    extents: VecDeque<Extent>,
+    /// Admitted and never sent.
+    unsent: RangeSet,
+    /// Sent, every copy given up, not acknowledged.
+    lost: RangeSet,
+    /// Sent and not below the left edge; sorted, disjoint.
+    segments: VecDeque<Segment>,
+    /// Sequence numbers acknowledged above the left edge.
+    acked_above: u64,
+}
+
+impl Queue {
+    /// An empty queue that may send nothing yet. `record_header` is what a record adds to its payload, so that a record on
+    /// a subflow carries its `mss` less that.
+    pub fn new(record_header: Bytes) -> Self {
+        Self {
+            record_header,
+            left: DataSeq::ZERO,
+            window_end: DataSeq::ZERO,
+            admitted: DataSeq::ZERO,
+            extents: VecDeque::new(),
+            unsent: RangeSet::new(),
+            lost: RangeSet::new(),
+            segments: VecDeque::new(),
+            acked_above: 0,
+        }
+    }
+
+    // What schedulers read.
+
+    /// Left edge of the send window: the lowest sequence number not acknowledged.
+    pub fn left_edge(&self) -> DataSeq {
+        self.left
+    }
+
+    /// Right edge of the send window: the first sequence number the receiver does not allow yet.
+    pub fn window_end(&self) -> DataSeq {
+        self.window_end
+    }
+
+    /// First sequence number that is not admitted yet.
+    pub fn admitted(&self) -> DataSeq {
+        self.admitted
+    }
+
+    /// Bytes admitted and never sent.
+    pub fn unsent(&self) -> Bytes {
+        Bytes::new(self.unsent.total())
+    }
+
+    /// Bytes whose every copy was lost.
+    pub fn lost(&self) -> Bytes {
+        Bytes::new(self.lost.total())
+    }
+
+    /// Bytes admitted and not acknowledged: what the sender's memory holds.
+    pub fn held(&self) -> Bytes {
+        Bytes::new(self.admitted - self.left)
+    }
+
+    /// Whether there is nothing to send and nothing to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.admitted == self.left
+    }
+
+    /// Whether some data could be sent if a subflow had room.
+    pub fn has_pending(&self) -> bool {
+        !self.lost.is_empty() || self.unsent.first().is_some_and(|range| range.start < self.window_end)
+    }
+
+    /// Whether there is unsent data and the receiver's window forbids all of it.
+    pub fn is_window_blocked(&self) -> bool {
+        self.unsent.first().is_some_and(|range| range.start >= self.window_end)
+    }
+
+    /// The data that goes next in order: lost data first, then the lowest unsent data within the window; as much
+    /// as a record of `mss` carries.
+    pub fn head(&self, mss: Bytes) -> Option<DataRange> {
+        self.lost_head(mss).or_else(|| self.unsent_from(self.left, mss))
+    }
+
+    /// The lowest lost data, as much as a record of `mss` carries.
+    pub fn lost_head(&self, mss: Bytes) -> Option<DataRange> {
+        let lost = self.lost.first()?;
+        let held = self.segments.get(self.segment_index(lost.start)?)?;
+        Some(self.clip(lost.intersect(&held.range), mss))
+    }
+
+    /// The lowest unsent data at or above `from` within the window, as much as a record of `mss` carries.
+    pub fn unsent_from(&self, from: DataSeq, mss: Bytes) -> Option<DataRange> {
+        let unsent = match self.unsent.first() {
+            Some(first) if first.end > from => first,
+            _ => self.unsent.at_or_after(from)?,
+        };
+        let allowed = DataRange::between(unsent.start.max(from), unsent.end.min(self.window_end));
+        (!allowed.is_empty()).then(|| self.clip(allowed, mss))
+    }
+
+    /// The unsent ranges, ascending and from the back descending.
+    pub fn unsent_ranges(&self) -> impl DoubleEndedIterator<Item = DataRange> + '_ {
+        self.unsent.iter()
+    }
+
+    /// The oldest segment that is not acknowledged: what holds up the window.
+    pub fn oldest_unacked(&self) -> Option<&Segment> {
+        self.segments.iter().find(|segment| !segment.acked)
+    }
+
+    /// The data of a sent segment that may be copied onto another subflow, as much as a record of `mss` carries.
+    pub fn copy_of(&self, segment: &Segment, mss: Bytes) -> DataRange {
+        self.clip(segment.range, mss)
+    }
+
+    /// The segment that holds `seq`, if it was sent and is not below the left edge.
+    pub fn segment_at(&self, seq: DataSeq) -> Option<&Segment> {
+        self.segments.get(self.segment_index(seq)?)
+    }
+
+    /// Segments sent and not below the left edge, in order of sequence.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = &Segment> + ExactSizeIterator {
+        self.segments.iter()
+    }
+
+    /// What a range that the queue offered stands for.
+    pub fn content_at(&self, range: DataRange) -> Option<Content> {
+        let extent = self.extent_at(range.start)?;
+        Some(match extent.content.advanced(range.start - extent.range.start) {
+            Content::Data { flow, offset, fin } => {
+                Content::Data { flow, offset, fin: fin && range.end == extent.range.end }
+            }
+            other => other,
+        })
+    }
+
+    // What the session changes.
+
+    /// Sets the right edge of the window; it never moves back.
+    pub fn extend_window(&mut self, end: DataSeq) {
+        self.window_end = self.window_end.max(end);
+    }
+
+    /// Gives sequence numbers to `len` new positions of `content` and queues them.
+    pub fn admit(&mut self, content: Content, len: u64) -> DataRange {
+        let range = DataRange::new(self.admitted, len);
+        if range.is_empty() {
+            return range;
+        }
+        self.admitted = range.end;
+        self.unsent.insert(range);
+        if let (Some(last), Content::Data { flow, offset, fin }) = (self.extents.back_mut(), content)
+            && let Content::Data { flow: last_flow, offset: last_offset, fin: false } = last.content
+            && flow == last_flow
+            && offset == last_offset + last.range.len()
+        {
+            last.range.end = range.end;
+            last.content = Content::Data { flow, offset: last_offset, fin };
+        } else {
+            self.extents.push_back(Extent { range, content });
+        }
+        range
+    }
+
+    /// Records that a range the queue offered was given to a subflow.
+    pub fn on_assigned(&mut self, now: Time, range: DataRange, subflow: SubflowId) {
+        if self.unsent.remove(range) > 0 {
+            let segment = Segment {
+                range,
+                last_subflow: subflow,
+                sent_at: now,
+                carriers: carrier_bit(subflow),
+                copies: 1,
+                retransmitted: false,
+                acked: false,
+            };
+            match self.segments.back() {
+                Some(last) if last.range.start > range.start => {
+                    let at = self.segments.partition_point(|held| held.range.start < range.start);
+                    self.segments.insert(at, segment);
+                }
+                _ => self.segments.push_back(segment),
+            }
+            return;
+        }
+        self.lost.remove(range);
+        self.split_segment(range);
+        if let Some(index) = self.segment_index(range.start) {
+            let segment = &mut self.segments[index];
+            segment.last_subflow = subflow;
+            segment.sent_at = now;
+            segment.carriers |= carrier_bit(subflow);
+            segment.copies = segment.copies.saturating_add(1);
+            segment.retransmitted = true;
+        }
+    }
+
+    /// Records that a subflow's copy of a range is off that subflow: acknowledged by the carrier (`delivered`), or given
+    /// up. What has no copy left under way and was not delivered becomes lost. Returns the bytes that became lost.
+    pub fn on_copy_ended(&mut self, range: DataRange, delivered: bool) -> u64 {
+        let mut newly_lost = 0;
+        let mut seq = range.start.max(self.left);
+        while seq < range.end {
+            let Some(index) = self.segment_index(seq) else { break };
+            let segment = &mut self.segments[index];
+            segment.copies = segment.copies.saturating_sub(1);
+            if !delivered && !segment.acked && segment.copies == 0 {
+                newly_lost +=
+                    self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
+            }
+            seq = segment.range.end;
+        }
+        newly_lost
+    }
+
+    /// Records that a range was assigned but never left (its subflow's queue was taken back): it is pending again.
+    pub fn on_unassigned(&mut self, range: DataRange) {
+        self.on_copy_ended(range, false);
+    }
+
+    /// Declares lost what of `range` is neither acknowledged nor under way: the carrier acknowledged it, the receiver's
+    /// session never did. Returns the bytes that became lost.
+    pub fn on_undelivered(&mut self, range: DataRange) -> u64 {
+        let mut newly_lost = 0;
+        let mut seq = range.start.max(self.left);
+        while seq < range.end {
+            let Some(index) = self.segment_index(seq) else { break };
+            let segment = self.segments[index];
+            if !segment.acked && segment.copies == 0 {
+                newly_lost +=
+                    self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
+            }
+            seq = segment.range.end;
+        }
+        newly_lost
+    }
+
+    /// Moves the left edge; returns how many segments left the queue. Sequence numbers never sent are not passed.
+    pub fn advance_left_edge(&mut self, to: DataSeq) -> u32 {
+        let to = to.min(self.first_unsent());
+        if to <= self.left {
+            return 0;
+        }
+        let mut count = 0;
+        while let Some(first) = self.segments.front() {
+            if first.range.end > to {
+                break;
+            }
+            if first.acked {
+                self.acked_above -= first.range.len();
+            }
+            self.segments.pop_front();
+            count += 1;
+        }
+        self.left = to;
+        self.lost.remove_below(to);
+        while self.extents.front().is_some_and(|extent| extent.range.end <= to) {
+            self.extents.pop_front();
+        }
+        count
+    }
+
+    /// Records that the receiver has the segments that lie within `range`, above the left edge. Returns the bytes newly
+    /// acknowledged.
+    pub fn on_selective_ack(&mut self, range: DataRange) -> u64 {
+        let mut newly = 0;
+        let mut index = self.segments.partition_point(|held| held.range.start < range.start);
+        while let Some(segment) = self.segments.get_mut(index) {
+            if segment.range.end > range.end {
+                break;
+            }
+            if !segment.acked {
+                segment.acked = true;
+                newly += segment.range.len();
+                let held = segment.range;
+                if !self.lost.is_empty() {
+                    self.lost.remove(held);
+                }
+            }
+            index += 1;
+        }
+        self.acked_above += newly;
+        newly
+    }
+
+    /// Bytes acknowledged above the left edge.
+    pub fn acked_above(&self) -> Bytes {
+        Bytes::new(self.acked_above)
+    }
+
+    /// Turns everything of `flow` that is not acknowledged into abandoned data.
+    pub fn abandon(&mut self, flow: FlowId) {
+        for extent in &mut self.extents {
+            if matches!(extent.content, Content::Data { flow: held, .. } if held == flow) {
+                extent.content = Content::Skip;
+            }
+        }
+    }
+
+    /// The lowest sequence number of `flow` that is still held, or `None` when all its data is acknowledged.
+    pub fn first_held_of(&self, flow: FlowId) -> Option<Content> {
+        let extent = self.extents.iter().find(|extent| match extent.content {
+            Content::Data { flow: held, .. } | Content::Reset { flow: held, .. } => held == flow,
+            Content::Skip => false,
+        })?;
+        Some(extent.content.advanced(self.left - extent.range.start))
+    }
+
+    /// Forgets that a removed subflow carried anything, so that its id may be used again.
+    pub fn forget_carrier(&mut self, subflow: SubflowId) {
+        for segment in &mut self.segments {
+            segment.carriers &= !carrier_bit(subflow);
+        }
+    }
+
+    fn first_unsent(&self) -> DataSeq {
+        self.unsent.first().map_or(self.admitted, |range| range.start)
+    }
+
+    /// The beginning of `range` that is one content and fits into a record of `mss`.
+    fn clip(&self, range: DataRange, mss: Bytes) -> DataRange {
+        let payload = (mss - self.record_header).get().max(1);
+        let Some(extent) = self.extent_at(range.start) else { return range };
+        let range = range.intersect(&extent.range);
+        match extent.content {
+            Content::Data { fin, .. } => {
+                // The end of the flow takes a sequence number and no payload.
+                let with_fin = fin && range.end == extent.range.end && range.len() == payload + 1;
+                let len = if with_fin { range.len() } else { range.len().min(payload) };
+                DataRange::new(range.start, len)
+            }
+            Content::Reset { .. } | Content::Skip => range,
+        }
+    }
+
+    fn extent_at(&self, seq: DataSeq) -> Option<&Extent> {
+        let last = self.extents.back()?;
+        if last.range.contains(seq) {
+            return Some(last);
+        }
+        let index = self.extents.partition_point(|extent| extent.range.end <= seq);
+        self.extents.get(index).filter(|extent| extent.range.contains(seq))
+    }
+
+    /// The index of the segment that holds `seq`. Segments are mostly of one size, so a proportional guess hits.
+    fn segment_index(&self, seq: DataSeq) -> Option<usize> {
+        let first = self.segments.front()?;
+        if first.range.contains(seq) {
+            return Some(0);
+        }
+        let last = self.segments.back()?;
+        let span = last.range.end - first.range.start;
+        let guess = (seq - first.range.start).checked_mul(self.segments.len() as u64)? / span.max(1);
+        let guess = usize::try_from(guess).ok()?;
+        for index in guess.saturating_sub(1)..=guess + 1 {
+            if self.segments.get(index).is_some_and(|segment| segment.range.contains(seq)) {
+                return Some(index);
+            }
+        }
+        let index = self.segments.partition_point(|segment| segment.range.end <= seq);
+        self.segments.get(index).filter(|segment| segment.range.contains(seq)).map(|_| index)
+    }
+
+    /// Makes `range.end` a boundary between segments when it falls inside one.
+    fn split_segment(&mut self, range: DataRange) {
+        let Some(index) = self.segment_index(range.start) else { return };
+        let whole = self.segments[index];
+        if whole.range.end <= range.end {
+            return;
+        }
+        self.segments[index].range.end = range.end;
+        self.segments.insert(index + 1, Segment { range: DataRange::between(range.end, whole.range.end), ..whole });
+    }
+}

@@ -1,0 +1,54 @@
+//! The trait of schedulers.
+
+use core::fmt::Debug;
+
+use manypath_core::{Bytes, DataRange, SubflowId, Time, View};
+
+use crate::queue::Queue;
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Send pending data (unsent, or lost and to be sent again) on a subflow.
+    Send {
+        /// The subflow; it must be usable and have room.
+        subflow: SubflowId,
+        /// The data: a range that [`Queue::head`], [`Queue::unsent_from`] or [`Queue::lost_head`] offered.
+        range: DataRange,
+    },
+    /// Send on a subflow a copy of data that another one already carries.
+    Duplicate {
+        /// The subflow that carries the copy; it must be usable and have room.
+        subflow: SubflowId,
+        /// The data: a range that [`Queue::copy_of`] offered.
+        range: DataRange,
+        /// A subflow to penalise for holding the data up: its controller is told.
+        penalise: Option<SubflowId>,
+    },
+    /// Send nothing now; ask again when something has changed.
+    Wait,
+}
+
+/// What a data acknowledgement changed at the connection level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataAck {
+    /// How far the left edge of the window moved; zero for a duplicate.
+    pub newly_acked: Bytes,
+    /// The same in segments.
+    pub segments: u32,
+    /// The subflow that last carried the segment at the old left edge; `None` if the edge did not move.
+    pub left_edge_subflow: Option<SubflowId>,
+    /// Whether that segment had been sent more than once.
+    pub left_edge_retransmitted: bool,
+    /// How many segments one data acknowledgement covers when nothing is missing: 2 with delayed acknowledgements.
+    pub segments_per_ack: u32,
+}
+
+/// A packet scheduler for all subflows of a connection.
+pub trait Scheduler: Debug + Send {
+    /// The next thing to do. Called again until it waits; state may only depend on what is passed in.
+    fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice;
+
+    /// A data acknowledgement came.
+    fn on_data_ack(&mut self, _now: Time, _ack: &DataAck, _view: &View) {}
+}
