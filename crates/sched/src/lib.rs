@@ -11,6 +11,7 @@
 
 pub mod minrtt;
 pub mod queue;
+mod reason;
 pub mod registry;
 pub mod scheduler;
 

@@ -4,38 +4,69 @@
 //! Data goes on the usable subflow with the smallest smoothed RTT that has room in its window. Lost data prefers a subflow
 //! that has not carried it. It waits only while no usable subflow has room.
 
-use manypath_core::{Bytes, Duration, SubflowView, Time, View};
+use manypath_core::{Duration, SubflowView, Time, View};
 
 use crate::queue::Queue;
+use crate::reason;
 use crate::scheduler::{Choice, Scheduler};
 
 /// See the module documentation.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MinRtt;
+#[derive(Clone, Copy, Debug)]
+pub struct MinRtt {
+    /// Why the last decision was taken.
+    reason: &'static str,
+}
+
+impl MinRtt {
+    /// A scheduler that has decided nothing yet.
+    pub const fn new() -> Self {
+        Self { reason: reason::NOTHING_YET }
+    }
+}
+
+impl Default for MinRtt {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 /// The subflow with the smallest smoothed RTT among `candidates`; one without a sample yet counts as fastest, so that it
 /// gets one; ties go to the lowest id.
 pub(crate) fn fastest<'a>(candidates: impl Iterator<Item = &'a SubflowView>) -> Option<&'a SubflowView> {
-    candidates.min_by_key(|subflow| subflow.srtt.unwrap_or(Duration::ZERO))
+    candidates.min_by_key(|subflow| (subflow.srtt.unwrap_or(Duration::ZERO), subflow.id))
 }
 
-/// Sends the queue's head on the fastest subflow that `available` admits. Lost data prefers subflows that did not carry it.
-pub(crate) fn send_head_on_fastest(view: &View, queue: &Queue, available: impl Fn(&SubflowView) -> bool) -> Choice {
-    if !queue.has_pending() {
-        return Choice::Wait;
-    }
+/// The subflow that this scheduler would give the queue's head to, among those with room that `available` admits. Lost data
+/// prefers subflows that did not carry it.
+pub(crate) fn fastest_for_head<'a>(
+    view: &'a View,
+    queue: &Queue,
+    available: impl Fn(&SubflowView) -> bool,
+) -> Option<&'a SubflowView> {
     let open = || view.usable().filter(|subflow| subflow.has_room() && available(subflow));
-    let lost = queue.lost_head(Bytes::MAX).and_then(|range| queue.segment_at(range.start));
-    let fresh = lost.and_then(|segment| fastest(open().filter(|subflow| !segment.was_carried_by(subflow.id))));
-    let Some(subflow) = fresh.or_else(|| fastest(open())) else { return Choice::Wait };
-    match queue.head(subflow.mss) {
-        Some(range) => Choice::Send { subflow: subflow.id, range },
-        None => Choice::Wait,
-    }
+    let fresh =
+        queue.lost_segment().and_then(|lost| fastest(open().filter(|subflow| !lost.was_carried_by(subflow.id))));
+    fresh.or_else(|| fastest(open()))
+}
+
+/// Sends the queue's head on `subflow`; waits where there is neither.
+pub(crate) fn send_head(queue: &Queue, subflow: Option<&SubflowView>) -> Choice {
+    let sent = subflow.and_then(|subflow| Some(Choice::Send { subflow: subflow.id, range: queue.head(subflow.mss)? }));
+    sent.unwrap_or(Choice::Wait)
 }
 
 impl Scheduler for MinRtt {
     fn pick(&mut self, _now: Time, view: &View, queue: &Queue) -> Choice {
-        send_head_on_fastest(view, queue, |_| true)
+        let choice =
+            if queue.has_pending() { send_head(queue, fastest_for_head(view, queue, |_| true)) } else { Choice::Wait };
+        self.reason = match choice {
+            Choice::Wait => reason::of_wait(queue),
+            _ => "lowest RTT with room",
+        };
+        choice
+    }
+
+    fn reason(&self) -> &'static str {
+        self.reason
     }
 }

@@ -112,6 +112,8 @@ pub struct Queue {
     segments: VecDeque<Segment>,
     /// Sequence numbers acknowledged above the left edge.
     acked_above: u64,
+    /// How much the sender's memory may hold.
+    buffer: Bytes,
 }
 
 impl Queue {
@@ -128,6 +130,7 @@ impl Queue {
             lost: RangeSet::new(),
             segments: VecDeque::new(),
             acked_above: 0,
+            buffer: Bytes::MAX,
         }
     }
 
@@ -163,6 +166,12 @@ impl Queue {
         Bytes::new(self.admitted - self.left)
     }
 
+    /// Whether the sender's memory is full: the application must wait, however much the window allows. Never, unless the
+    /// session said how much it may hold.
+    pub fn is_buffer_full(&self) -> bool {
+        self.held() >= self.buffer
+    }
+
     /// Whether there is nothing to send and nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.admitted == self.left
@@ -189,6 +198,11 @@ impl Queue {
         let lost = self.lost.first()?;
         let held = self.segments.get(self.segment_index(lost.start)?)?;
         Some(self.clip(lost.intersect(&held.range), mss))
+    }
+
+    /// The segment of the lowest lost data.
+    pub fn lost_segment(&self) -> Option<&Segment> {
+        self.segment_at(self.lost.first()?.start)
     }
 
     /// The lowest unsent data at or above `from` within the window, as much as a record of `mss` carries.
@@ -242,6 +256,12 @@ impl Queue {
     /// Sets the right edge of the window; it never moves back.
     pub fn extend_window(&mut self, end: DataSeq) {
         self.window_end = self.window_end.max(end);
+    }
+
+    /// Sets how much may be held before the sender's memory counts as full ([`Self::is_buffer_full`]). It bounds nothing:
+    /// admission is the session's.
+    pub fn set_buffer(&mut self, buffer: Bytes) {
+        self.buffer = buffer;
     }
 
     /// Gives sequence numbers to `len` new positions of `content` and queues them.

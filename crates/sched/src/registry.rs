@@ -28,7 +28,7 @@ static ALGORITHMS: &[Algorithm] = &[Algorithm {
     parameters: &[],
     citation: "Linux MPTCP 0.95, mptcp_sched.c, without opportunistic retransmission",
     status: Status::Stable,
-    build: |_| Ok(Box::new(MinRtt)),
+    build: |_| Ok(Box::new(MinRtt::new())),
 }];
 
 /// Every scheduler, in the order of documentation.

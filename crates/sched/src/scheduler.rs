@@ -25,6 +25,12 @@ pub enum Choice {
         /// A subflow to penalise for holding the data up: its controller is told.
         penalise: Option<SubflowId>,
     },
+    /// Send nothing on account of this decision; a subflow is penalised for holding the window up: its controller is told.
+    /// Ask again at once.
+    Penalise {
+        /// The subflow to penalise.
+        subflow: SubflowId,
+    },
     /// Send nothing now; ask again when something has changed.
     Wait,
 }
@@ -51,4 +57,11 @@ pub trait Scheduler: Debug + Send {
 
     /// A data acknowledgement came.
     fn on_data_ack(&mut self, _now: Time, _ack: &DataAck, _view: &View) {}
+
+    /// Why the last [`pick`](Self::pick) chose as it did, in a few fixed words, for the trace of decisions.
+    fn reason(&self) -> &'static str;
+
+    /// Reports a subflow's internal values by name, in the unit the name ends with (none for pure numbers); for traces,
+    /// never for control.
+    fn inspect(&self, _id: SubflowId, _out: &mut dyn FnMut(&'static str, f64)) {}
 }

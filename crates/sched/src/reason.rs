@@ -1,0 +1,17 @@
+//! The words that several schedulers share when they say why they decided as they did.
+
+use crate::queue::Queue;
+
+/// Nothing was decided yet.
+pub(crate) const NOTHING_YET: &str = "no decision yet";
+
+/// Why nothing could be sent whatever the rule: no data, no window, or no subflow with room.
+pub(crate) fn of_wait(queue: &Queue) -> &'static str {
+    if queue.has_pending() {
+        "no subflow with room"
+    } else if queue.is_window_blocked() {
+        "receive window full"
+    } else {
+        "nothing to send"
+    }
+}
