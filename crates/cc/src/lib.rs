@@ -9,13 +9,20 @@
 //! Dependencies: `libm` for powers, logarithms and roots that agree on every machine; `rand_xoshiro` and `rand_core` for
 //! seeded randomness (the order of probes); `thiserror` for error types.
 
+pub mod aimd;
 pub mod controller;
+pub mod cubic;
 pub mod event;
+pub mod lia;
+pub mod monitor;
 pub mod registry;
 pub mod reno;
+pub mod round;
+pub mod seeds;
 pub mod uncoupled;
 
 pub use controller::{CongestionControl, Limits, PathController, Probe, SubflowInit};
 pub use event::{Acked, Event, PathReport};
-pub use registry::{Algorithm, algorithms, create};
+pub use registry::{Algorithm, algorithms, create, create_seeded};
+pub use seeds::Seeds;
 pub use uncoupled::Uncoupled;

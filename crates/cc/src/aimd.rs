@@ -1,0 +1,376 @@
+//! The frame of coupled window-based controllers: slow start, floors, recovery and per-subflow state live here, once; a
+//! [`Law`] supplies how much a window grows and shrinks.
+//!
+//! Windows are kept in packets and round-trip times in seconds, as the papers print them, so that growth per packet
+//! acknowledged is a pure number. Papers assume equal packets on all subflows; where they differ, windows are coupled in
+//! packets.
+//!
+//! A subflow *counts* in the sums over subflows once it has measured a round-trip time and until it times out: before that
+//! its rate is unknown, after that it has none. Coupled laws with one counting subflow are NewReno, as [`crate::reno`].
+
+use core::fmt::Debug;
+
+use manypath_core::{Bytes, SubflowId, Time, View};
+
+use crate::controller::{CongestionControl, Limits, Probe, SubflowInit};
+use crate::event::Event;
+
+/// The smallest window after a loss of a lone subflow, in packets (RFC 5681 eq. 4).
+const MIN_WINDOW_ALONE: f64 = 2.0;
+/// The same where there are several: together they still have what one flow would keep (RFC 6356 s3, as `lia`, `olia` and
+/// `balia` drafts state it).
+const MIN_WINDOW_SEVERAL: f64 = 1.0;
+/// Round-trip times below the resolution of engines' clocks are taken for this, seconds.
+const MIN_RTT: f64 = 1e-6;
+
+/// One subflow's window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Bytes per packet.
+    pub mss: f64,
+    /// Congestion window, packets.
+    pub cwnd: f64,
+    /// Slow-start threshold, packets; infinite before the first loss.
+    pub ssthresh: f64,
+    /// Smoothed round-trip time, seconds; zero before the first sample.
+    pub rtt: f64,
+    /// Whether it has timed out and not been heard since.
+    pub failed: bool,
+}
+
+impl Window {
+    /// Whether the subflow takes part in sums over subflows.
+    pub fn counts(&self) -> bool {
+        self.rtt > 0.0 && !self.failed
+    }
+
+    /// Rate in packets per second; only of a subflow that [counts](Self::counts).
+    pub fn rate(&self) -> f64 {
+        self.cwnd / self.rtt
+    }
+
+    /// Whether the next acknowledgement grows the window by slow start.
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// The windows of a connection's subflows, by id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Windows(Vec<Option<Window>>);
+
+impl Windows {
+    /// A subflow's window.
+    pub fn get(&self, id: SubflowId) -> Option<&Window> {
+        self.0.get(id.index())?.as_ref()
+    }
+
+    /// A subflow's window, to change.
+    pub fn get_mut(&mut self, id: SubflowId) -> Option<&mut Window> {
+        self.0.get_mut(id.index())?.as_mut()
+    }
+
+    /// All windows, in the order of ids.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Window> {
+        self.0.iter_mut().flatten()
+    }
+
+    /// All windows with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (SubflowId, &Window)> {
+        // Ids are u32, so indices fit.
+        #[allow(clippy::cast_possible_truncation)]
+        self.0.iter().enumerate().filter_map(|(index, slot)| Some((SubflowId(index as u32), slot.as_ref()?)))
+    }
+
+    /// The windows that count in sums, with their ids.
+    pub fn counting(&self) -> impl Iterator<Item = (SubflowId, &Window)> {
+        self.iter().filter(|(_, window)| window.counts())
+    }
+
+    /// How many subflows count.
+    pub fn count(&self) -> usize {
+        self.counting().count()
+    }
+
+    /// Sum of the counting subflows' rates, packets per second.
+    pub fn total_rate(&self) -> f64 {
+        self.counting().map(|(_, window)| window.rate()).sum()
+    }
+
+    /// Sum of the counting subflows' windows, packets.
+    pub fn total_window(&self) -> f64 {
+        self.counting().map(|(_, window)| window.cwnd).sum()
+    }
+
+    /// The smallest window after a loss, packets.
+    pub fn floor(&self) -> f64 {
+        if self.counting().nth(1).is_some() { MIN_WINDOW_SEVERAL } else { MIN_WINDOW_ALONE }
+    }
+
+    fn insert(&mut self, id: SubflowId, window: Window) {
+        if self.0.len() <= id.index() {
+            self.0.resize_with(id.index() + 1, || None);
+        }
+        self.0[id.index()] = Some(window);
+    }
+
+    fn remove(&mut self, id: SubflowId) -> bool {
+        self.0.get_mut(id.index()).is_some_and(|slot| slot.take().is_some())
+    }
+}
+
+/// How a coupled algorithm grows and shrinks windows. `own` is the window of subflow `id`, which counts.
+pub trait Law: Debug + Send {
+    /// Growth in congestion avoidance: packets per packet acknowledged. May be negative.
+    fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64;
+
+    /// What a loss takes from the window, packets.
+    fn decrease(&mut self, _id: SubflowId, own: &Window, _windows: &Windows) -> f64 {
+        own.cwnd / 2.0
+    }
+
+    /// Growth in slow start: packets per packet acknowledged.
+    fn slow_start(&mut self, _id: SubflowId, _own: &Window, _windows: &Windows) -> f64 {
+        1.0
+    }
+
+    /// A subflow has joined; its window is in place.
+    fn joined(&mut self, _id: SubflowId, _windows: &mut Windows) {}
+
+    /// A subflow has left; its window is gone.
+    fn left(&mut self, _id: SubflowId, _windows: &mut Windows) {}
+
+    /// An event of subflow `id`, before the frame acts on it; round-trip time and failure are already taken from it.
+    fn observe(&mut self, _now: Time, _id: SubflowId, _event: &Event, _windows: &mut Windows, _view: &View) {}
+
+    /// Reports the law's own values for a subflow.
+    fn inspect(&self, _id: SubflowId, _windows: &Windows, _out: &mut dyn Probe) {}
+}
+
+/// A coupled window-based controller: the frame with its law.
+#[derive(Clone, Debug)]
+pub struct Aimd<L> {
+    law: L,
+    windows: Windows,
+}
+
+impl<L: Law> Aimd<L> {
+    /// A controller without subflows.
+    pub fn new(law: L) -> Self {
+        Self { law, windows: Windows::default() }
+    }
+
+    fn on_ack(&mut self, id: SubflowId, packets: f64) {
+        let Some(own) = self.windows.get(id) else { return };
+        let per_packet = if own.in_slow_start() {
+            self.law.slow_start(id, own, &self.windows)
+        } else {
+            self.law.increase(id, own, &self.windows)
+        };
+        if let Some(own) = self.windows.get_mut(id) {
+            // The window never falls below one packet by growth (OLIA's may be negative).
+            own.cwnd = (own.cwnd + per_packet * packets).max(1.0);
+        }
+    }
+
+    fn shrink(&mut self, id: SubflowId, decrease: f64) {
+        let floor = self.windows.floor();
+        if let Some(own) = self.windows.get_mut(id) {
+            own.ssthresh = (own.cwnd - decrease).max(floor);
+            own.cwnd = own.ssthresh;
+        }
+    }
+
+    fn on_congestion(&mut self, id: SubflowId) {
+        let Some(own) = self.windows.get(id) else { return };
+        // Before any acknowledgement there is nothing to couple: halve.
+        let decrease = if own.counts() { self.law.decrease(id, own, &self.windows) } else { own.cwnd / 2.0 };
+        self.shrink(id, decrease);
+    }
+
+    fn on_timeout(&mut self, id: SubflowId) {
+        let floor = self.windows.floor();
+        if let Some(own) = self.windows.get_mut(id) {
+            // RFC 5681 s3.1, RFC 6356 s3: as a single flow.
+            own.ssthresh = (own.cwnd / 2.0).max(floor);
+            own.cwnd = 1.0;
+            own.failed = true;
+        }
+    }
+
+    /// Takes what an event says about the subflow's path.
+    fn measure(&mut self, id: SubflowId, event: &Event, view: &View) {
+        let Some(own) = self.windows.get_mut(id) else { return };
+        match event {
+            Event::Acked(acked) => {
+                let rtt = view.get(id).and_then(|subflow| subflow.srtt).unwrap_or(acked.rtt);
+                own.rtt = rtt.as_secs_f64().max(MIN_RTT);
+                own.failed = false;
+            }
+            Event::Restored => own.failed = false,
+            _ => {}
+        }
+    }
+}
+
+impl<L: Law> CongestionControl for Aimd<L> {
+    fn add_subflow(&mut self, _now: Time, id: SubflowId, init: SubflowInit) {
+        let mss = init.mss.as_f64().max(1.0);
+        let cwnd = (init.initial_window.as_f64() / mss).max(1.0);
+        self.windows.insert(id, Window { mss, cwnd, ssthresh: f64::INFINITY, rtt: 0.0, failed: false });
+        self.law.joined(id, &mut self.windows);
+    }
+
+    fn remove_subflow(&mut self, _now: Time, id: SubflowId) {
+        if self.windows.remove(id) {
+            self.law.left(id, &mut self.windows);
+        }
+    }
+
+    fn on_event(&mut self, now: Time, id: SubflowId, event: &Event, view: &View) {
+        if self.windows.get(id).is_none() {
+            return;
+        }
+        self.measure(id, event, view);
+        self.law.observe(now, id, event, &mut self.windows, view);
+        match event {
+            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => {
+                let mss = self.windows.get(id).map_or(1.0, |own| own.mss);
+                self.on_ack(id, acked.bytes.as_f64() / mss);
+            }
+            Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(id),
+            Event::Penalised => {
+                // Raiciu et al. 2012, M2: halve, whatever the law takes for a loss.
+                let half = self.windows.get(id).map_or(0.0, |own| own.cwnd / 2.0);
+                self.shrink(id, half);
+            }
+            Event::Timeout => self.on_timeout(id),
+            _ => {}
+        }
+    }
+
+    fn limits(&self, id: SubflowId) -> Limits {
+        self.windows.get(id).map_or(Limits::NONE, |own| Limits {
+            cwnd: Bytes::from_f64(own.cwnd * own.mss),
+            pacing: None,
+            ssthresh: own.ssthresh.is_finite().then(|| Bytes::from_f64(own.ssthresh * own.mss)),
+        })
+    }
+
+    fn inspect(&self, id: SubflowId, out: &mut dyn Probe) {
+        if let Some(own) = self.windows.get(id) {
+            out.value("cwnd_bytes", own.cwnd * own.mss);
+            out.value("ssthresh_bytes", own.ssthresh * own.mss);
+            self.law.inspect(id, &self.windows, out);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use manypath_core::{Duration, PacketNumber, Rate, SubflowView};
+
+    use super::*;
+
+    /// Windows `(cwnd, rtt in seconds)` in congestion avoidance, for tests of laws.
+    pub(crate) fn windows(of: &[(f64, f64)]) -> Windows {
+        let window = |&(cwnd, rtt): &(f64, f64)| Window { mss: 1000.0, cwnd, ssthresh: 1.0, rtt, failed: false };
+        Windows(of.iter().map(|pair| Some(window(pair))).collect())
+    }
+
+    /// A law's growth on each subflow.
+    pub(crate) fn increases(law: &mut impl Law, windows: &Windows) -> Vec<f64> {
+        windows.iter().map(|(id, own)| law.increase(id, own, windows)).collect()
+    }
+
+    /// A law's decrease on each subflow.
+    pub(crate) fn decreases(law: &mut impl Law, windows: &Windows) -> Vec<f64> {
+        windows.iter().map(|(id, own)| law.decrease(id, own, windows)).collect()
+    }
+
+    /// Fails unless the numbers agree to twelve digits.
+    pub(crate) fn close(left: f64, right: f64) {
+        assert!((left - right).abs() <= 1e-12 * right.abs().max(1.0), "{left} is not {right}");
+    }
+
+    /// An acknowledgement of one packet of 1000 bytes that measured `rtt`.
+    pub(crate) fn acked(rtt: Duration) -> Event {
+        Event::Acked(crate::event::Acked {
+            packet: PacketNumber(0),
+            bytes: Bytes::new(1000),
+            sent_at: Time::ZERO,
+            rtt,
+            delivery_rate: Rate::ZERO,
+            delivered_at_send: Bytes::ZERO,
+            in_recovery: false,
+            app_limited: false,
+        })
+    }
+
+    #[derive(Clone, Debug)]
+    struct Plain;
+
+    impl Law for Plain {
+        fn increase(&mut self, _id: SubflowId, own: &Window, _windows: &Windows) -> f64 {
+            1.0 / own.cwnd
+        }
+    }
+
+    fn frame(subflows: u32) -> (Aimd<Plain>, View) {
+        let mut frame = Aimd::new(Plain);
+        let mut view = View::default();
+        for id in 0..subflows {
+            let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+            frame.add_subflow(Time::ZERO, SubflowId(id), init);
+            view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
+        }
+        (frame, view)
+    }
+
+    fn cwnd(frame: &Aimd<Plain>, id: u32) -> u64 {
+        frame.limits(SubflowId(id)).cwnd.get()
+    }
+
+    #[test]
+    fn slow_start_then_congestion_avoidance() {
+        let (mut frame, view) = frame(1);
+        let ack = acked(Duration::from_millis(10));
+        frame.on_event(Time::ZERO, SubflowId(0), &ack, &view);
+        assert_eq!(cwnd(&frame, 0), 11_000);
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &view);
+        assert_eq!(cwnd(&frame, 0), 5_500);
+        frame.on_event(Time::ZERO, SubflowId(0), &ack, &view);
+        // 5.5 + 1/5.5 = 5.681818... packets
+        assert_eq!(cwnd(&frame, 0), 5_682);
+    }
+
+    #[test]
+    fn the_floor_is_two_packets_alone_and_one_among_several() {
+        let (mut frame, view) = frame(2);
+        let ack = acked(Duration::from_millis(10));
+        frame.on_event(Time::ZERO, SubflowId(0), &ack, &view);
+        for _ in 0..10 {
+            frame.on_event(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &view);
+        }
+        assert_eq!(cwnd(&frame, 0), 2_000);
+        frame.on_event(Time::ZERO, SubflowId(1), &ack, &view);
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &view);
+        assert_eq!(cwnd(&frame, 0), 1_000);
+    }
+
+    #[test]
+    fn a_timed_out_subflow_does_not_count_until_it_is_heard() {
+        let (mut frame, view) = frame(2);
+        let ack = acked(Duration::from_millis(10));
+        for id in 0..2 {
+            frame.on_event(Time::ZERO, SubflowId(id), &ack, &view);
+        }
+        assert_eq!(frame.windows.count(), 2);
+        frame.on_event(Time::ZERO, SubflowId(1), &Event::Timeout, &view);
+        assert_eq!(frame.windows.count(), 1);
+        assert_eq!(cwnd(&frame, 1), 1_000);
+        assert_eq!(frame.limits(SubflowId(1)).ssthresh, Some(Bytes::new(5_500)));
+        frame.on_event(Time::ZERO, SubflowId(1), &Event::Restored, &view);
+        assert_eq!(frame.windows.count(), 2);
+    }
+}

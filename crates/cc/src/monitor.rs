@@ -1,0 +1,431 @@
+//! Monitor intervals: which packets were sent at which rate, and what became of them (MPCC s4.2, Vivace s3).
+//!
+//! An interval is *open* while packets are assigned to it, then *closed*; its results are known when all its packets are
+//! acknowledged or lost, about a round trip later, or when its deadline has passed. Packets sent while no interval is open
+//! belong to none.
+
+use std::collections::VecDeque;
+
+use manypath_core::{Bytes, Duration, PacketNumber, Time};
+
+use crate::event::Acked;
+
+/// When to close an interval and when to give up on its packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Length in round-trip times (MPCC s5.2: "in the order of the subflow's RTT"; its release: 1.5).
+    pub length: f64,
+    /// The least packets of an interval: it stays open until they are sent (PCC's releases: 5 to 10, MPCC's: 1).
+    pub min_packets: u64,
+    /// How long after its end an interval waits for packets, in round-trip times. What is missing then counts as lost.
+    /// Only a safety net: sessions declare packets lost earlier.
+    pub deadline: f64,
+    /// RTT slopes of smaller magnitude are taken for zero (Vivace: 0.01).
+    pub min_slope: f64,
+    /// As are slopes below this multiple of their own standard error.
+    pub slope_errors: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { length: 1.5, min_packets: 5, deadline: 4.0, min_slope: 0.01, slope_errors: 2.0 }
+    }
+}
+
+/// Shorter intervals cannot be timed by any engine's clock.
+const MIN_LENGTH: Duration = Duration::from_millis(1);
+/// Intervals under way at once: a probing round and one more. Older ones are given up, so that memory is bounded.
+const MAX_INTERVALS: usize = 8;
+
+/// Least squares of RTT over send time. Both are taken relative to the first sample, so that sums stay small.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Regression {
+    n: f64,
+    origin: Option<(Time, f64)>,
+    t: f64,
+    y: f64,
+    tt: f64,
+    ty: f64,
+    yy: f64,
+}
+
+impl Regression {
+    /// Adds the RTT of a packet sent at `sent_at`.
+    pub fn add(&mut self, sent_at: Time, rtt: Duration) {
+        let (start, base) = *self.origin.get_or_insert((sent_at, rtt.as_secs_f64()));
+        let t = sent_at.since(start).as_secs_f64();
+        let y = rtt.as_secs_f64() - base;
+        self.n += 1.0;
+        self.t += t;
+        self.y += y;
+        self.tt += t * t;
+        self.ty += t * y;
+        self.yy += y * y;
+    }
+
+    /// Mean of the samples, seconds; `None` without samples.
+    pub fn mean(&self) -> Option<f64> {
+        self.origin.map(|(_, base)| base + self.y / self.n)
+    }
+
+    /// Slope in seconds per second, and its standard error; `None` with fewer than three samples or all at one time.
+    pub fn slope(&self) -> Option<(f64, f64)> {
+        let stt = self.tt - self.t * self.t / self.n;
+        if self.n < 3.0 || stt <= 0.0 {
+            return None;
+        }
+        let sty = self.ty - self.t * self.y / self.n;
+        let syy = self.yy - self.y * self.y / self.n;
+        let slope = sty / stt;
+        let residual = (syy - slope * sty).max(0.0) / (self.n - 2.0);
+        let error = libm::sqrt(residual / stt);
+        (slope.is_finite() && error.is_finite()).then_some((slope, error))
+    }
+}
+
+/// What an interval measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report<R> {
+    /// What the interval was for.
+    pub role: R,
+    /// The rate it was sent at, in the caller's unit.
+    pub rate: f64,
+    /// Time it was open.
+    pub span: Duration,
+    /// Packets sent in it.
+    pub packets: u64,
+    /// Bytes sent in it.
+    pub sent: Bytes,
+    /// Share of those bytes that were lost, in 0..=1.
+    pub loss: f64,
+    /// Slope of the RTT over the interval (s/s); zero when it cannot be told from zero.
+    pub slope: f64,
+    /// Mean RTT, seconds; `None` if nothing was acknowledged.
+    pub rtt: Option<f64>,
+    /// Whether the application limited sending in it.
+    pub app_limited: bool,
+}
+
+/// One interval.
+#[derive(Clone, Debug)]
+struct Interval<R> {
+    role: R,
+    rate: f64,
+    start: Time,
+    /// When it may close; later if it lacks packets.
+    end: Time,
+    /// First packet and the one after the last; `None` before the first.
+    range: Option<(u64, u64)>,
+    sent: Bytes,
+    acked: Bytes,
+    lost: Bytes,
+    regression: Regression,
+    app_limited: bool,
+    /// When it was closed.
+    closed: Option<Time>,
+}
+
+impl<R: Copy> Interval<R> {
+    fn packets(&self) -> u64 {
+        self.range.map_or(0, |(first, end)| end - first)
+    }
+
+    fn holds(&self, packet: PacketNumber) -> bool {
+        self.range.is_some_and(|(first, end)| (first..end).contains(&packet.0))
+    }
+
+    fn is_settled(&self) -> bool {
+        self.acked + self.lost >= self.sent
+    }
+
+    fn report(&self, config: &Config) -> Report<R> {
+        let slope = self.regression.slope().map_or(0.0, |(slope, error)| {
+            if slope.abs() < config.min_slope.max(config.slope_errors * error) { 0.0 } else { slope }
+        });
+        // Past the deadline, what is unknown counts as lost; events that count a packet twice cannot exceed all.
+        let lost = self.lost.max(self.sent - self.acked).min(self.sent);
+        Report {
+            role: self.role,
+            rate: self.rate,
+            span: self.closed.unwrap_or(self.end).since(self.start),
+            packets: self.packets(),
+            sent: self.sent,
+            loss: if self.sent.is_zero() { 0.0 } else { lost.as_f64() / self.sent.as_f64() },
+            slope,
+            rtt: self.regression.mean(),
+            app_limited: self.app_limited,
+        }
+    }
+}
+
+/// The intervals of one subflow; `R` says what an interval is for.
+#[derive(Clone, Debug)]
+pub struct Monitor<R> {
+    config: Config,
+    /// Oldest first; only the last may be open.
+    intervals: VecDeque<Interval<R>>,
+    /// Whether the open interval's end has passed and it waits for packets only.
+    overdue: bool,
+    /// How long closed intervals wait.
+    patience: Duration,
+}
+
+impl<R: Copy> Monitor<R> {
+    /// A monitor without intervals.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            intervals: VecDeque::with_capacity(MAX_INTERVALS),
+            overdue: false,
+            patience: Duration::from_secs(1),
+        }
+    }
+
+    /// Opens an interval at `rate`, after closing the one that was open.
+    pub fn begin(&mut self, now: Time, role: R, rate: f64, rtt: Duration) {
+        self.close(now);
+        if self.intervals.len() == MAX_INTERVALS {
+            self.intervals.pop_front();
+        }
+        self.intervals.push_back(Interval {
+            role,
+            rate,
+            start: now,
+            end: now + rtt.mul_f64(self.config.length).max(MIN_LENGTH),
+            range: None,
+            sent: Bytes::ZERO,
+            acked: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            regression: Regression::default(),
+            app_limited: false,
+            closed: None,
+        });
+        self.overdue = false;
+        self.patience = rtt.mul_f64(self.config.deadline).max(MIN_LENGTH);
+    }
+
+    /// Closes the open interval, if any.
+    pub fn close(&mut self, now: Time) {
+        if let Some(open) = self.open_mut() {
+            open.closed = Some(now);
+        }
+    }
+
+    /// Gives up all intervals.
+    pub fn clear(&mut self) {
+        self.intervals.clear();
+    }
+
+    /// Sets the end of the open interval anew, when the round-trip time has become known meanwhile.
+    pub fn retime(&mut self, rtt: Duration) {
+        let length = rtt.mul_f64(self.config.length).max(MIN_LENGTH);
+        if let Some(open) = self.open_mut() {
+            open.end = open.start + length;
+        }
+        self.patience = rtt.mul_f64(self.config.deadline).max(MIN_LENGTH);
+    }
+
+    fn open(&self) -> Option<&Interval<R>> {
+        self.intervals.back().filter(|last| last.closed.is_none())
+    }
+
+    fn open_mut(&mut self) -> Option<&mut Interval<R>> {
+        self.intervals.back_mut().filter(|last| last.closed.is_none())
+    }
+
+    /// Whether an interval is open.
+    pub fn is_open(&self) -> bool {
+        self.open().is_some()
+    }
+
+    /// Whether the open interval has lasted long enough and has its packets.
+    pub fn is_due(&mut self, now: Time) -> bool {
+        let min_packets = self.config.min_packets;
+        let Some(open) = self.open() else { return false };
+        let (late, enough) = (now >= open.end, open.packets() >= min_packets);
+        self.overdue = late && !enough;
+        late && enough
+    }
+
+    /// A packet left.
+    pub fn on_sent(&mut self, packet: PacketNumber, bytes: Bytes, app_limited: bool) {
+        let Some(open) = self.open_mut() else { return };
+        let (first, end) = open.range.unwrap_or((packet.0, packet.0));
+        // Numbers are contiguous from zero; a number out of order would make the range claim packets of others.
+        if packet.0 != end {
+            return;
+        }
+        open.range = Some((first, end.saturating_add(1)));
+        open.sent += bytes;
+        open.app_limited |= app_limited;
+    }
+
+    /// A packet was acknowledged.
+    pub fn on_acked(&mut self, acked: &Acked) {
+        if let Some(interval) = self.intervals.iter_mut().find(|interval| interval.holds(acked.packet)) {
+            interval.acked += acked.bytes;
+            interval.regression.add(acked.sent_at, acked.rtt);
+        }
+    }
+
+    /// A packet was lost.
+    pub fn on_lost(&mut self, packet: PacketNumber, bytes: Bytes) {
+        if let Some(interval) = self.intervals.iter_mut().find(|interval| interval.holds(packet)) {
+            interval.lost += bytes;
+        }
+    }
+
+    /// The oldest interval whose results are known. Intervals are reported in order, each once.
+    pub fn take_report(&mut self, now: Time) -> Option<Report<R>> {
+        let front = self.intervals.front()?;
+        let closed = front.closed?;
+        if !front.is_settled() && now < closed + self.patience {
+            return None;
+        }
+        let report = front.report(&self.config);
+        self.intervals.pop_front();
+        Some(report)
+    }
+
+    /// When the open interval ends or the oldest closed one is given up.
+    pub fn next_timer(&self) -> Option<Time> {
+        let end = self.open().filter(|_| !self.overdue).map(|open| open.end);
+        let deadline = self.intervals.front().and_then(|front| Some(front.closed? + self.patience));
+        [end, deadline].into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::Rate;
+
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn ack(packet: u64, sent_ms: u64, rtt_ms: u64) -> Acked {
+        Acked {
+            packet: PacketNumber(packet),
+            bytes: Bytes::new(1000),
+            sent_at: Time::from_millis(sent_ms),
+            rtt: Duration::from_millis(rtt_ms),
+            delivery_rate: Rate::ZERO,
+            delivered_at_send: Bytes::ZERO,
+            in_recovery: false,
+            app_limited: false,
+        }
+    }
+
+    fn monitor(sent: u64) -> Monitor<()> {
+        let mut monitor = Monitor::new(Config::default());
+        monitor.begin(Time::ZERO, (), 8.0, RTT);
+        for packet in 0..sent {
+            monitor.on_sent(PacketNumber(packet), Bytes::new(1000), false);
+        }
+        monitor
+    }
+
+    #[test]
+    fn an_interval_lasts_one_and_a_half_round_trips_and_some_packets() {
+        let mut few = monitor(4);
+        assert_eq!(few.next_timer(), Some(Time::from_millis(150)));
+        assert!(!few.is_due(Time::from_millis(150)));
+        assert_eq!(few.next_timer(), None);
+        few.on_sent(PacketNumber(4), Bytes::new(1000), false);
+        assert!(few.is_due(Time::from_millis(151)));
+        assert!(!monitor(5).is_due(Time::from_millis(149)));
+    }
+
+    #[test]
+    fn a_report_waits_for_every_packet() {
+        let mut monitor = monitor(4);
+        monitor.close(Time::from_millis(150));
+        // Sent in no interval.
+        monitor.on_sent(PacketNumber(4), Bytes::new(1000), false);
+        for packet in 0..3 {
+            monitor.on_acked(&ack(packet, packet * 10, 100));
+        }
+        monitor.on_lost(PacketNumber(4), Bytes::new(1000));
+        assert_eq!(monitor.take_report(Time::from_millis(200)), None);
+        monitor.on_lost(PacketNumber(3), Bytes::new(1000));
+        let report = monitor.take_report(Time::from_millis(200)).unwrap();
+        // 1000 of 4000 bytes.
+        assert!((report.loss - 0.25).abs() < 1e-12);
+        assert_eq!((report.packets, report.sent), (4, Bytes::new(4000)));
+        assert_eq!(report.span, Duration::from_millis(150));
+        assert_eq!(monitor.take_report(Time::from_millis(200)), None);
+    }
+
+    #[test]
+    fn after_the_deadline_the_rest_is_lost() {
+        let mut monitor = monitor(4);
+        monitor.close(Time::from_millis(150));
+        monitor.on_acked(&ack(0, 0, 100));
+        assert_eq!(monitor.next_timer(), Some(Time::from_millis(550)));
+        assert_eq!(monitor.take_report(Time::from_millis(549)), None);
+        let report = monitor.take_report(Time::from_millis(550)).unwrap();
+        assert!((report.loss - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn regression_of_a_line() {
+        let mut regression = Regression::default();
+        for (sent, rtt) in [(0, 100), (10, 101), (20, 102), (30, 103)] {
+            regression.add(Time::from_millis(sent), Duration::from_millis(rtt));
+        }
+        let (slope, error) = regression.slope().unwrap();
+        // 1 ms in 10 ms.
+        assert!((slope - 0.1).abs() < 1e-9);
+        assert!(error < 1e-6);
+        assert!((regression.mean().unwrap() - 0.1015).abs() < 1e-12);
+    }
+
+    #[test]
+    fn regression_with_noise_has_the_textbook_error() {
+        let mut regression = Regression::default();
+        for (sent, rtt) in [(0, 100), (1000, 102), (2000, 101)] {
+            regression.add(Time::from_millis(sent), Duration::from_millis(rtt));
+        }
+        // t = (0,1,2), y = (0,2,1) ms: Stt = 2, Sty = 4 - 3*3/3 = 1, Syy = 5 - 9/3 = 2 (ms^2);
+        // slope = 0.5 ms/s; residual = (2 - 0.5)/1 = 1.5; error = sqrt(1.5/2) = 0.8660 ms/s.
+        let (slope, error) = regression.slope().unwrap();
+        assert!((slope - 0.5e-3).abs() < 1e-9);
+        assert!((error - 0.866_025_403e-3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn slopes_that_may_be_noise_are_zero() {
+        let mut flat = monitor(5);
+        for packet in 0..5 {
+            // 5 us in each ms: slope 0.005 < 0.01
+            let mut sample = ack(packet, packet, 0);
+            sample.rtt = Duration::from_micros(100_000 + 5 * packet);
+            flat.on_acked(&sample);
+        }
+        flat.close(Time::from_millis(150));
+        assert!(flat.take_report(Time::from_millis(300)).unwrap().slope.abs() < 1e-15);
+        let mut noisy = monitor(5);
+        for (packet, rtt) in [(0, 100), (1, 140), (2, 90), (3, 135), (4, 120)] {
+            noisy.on_acked(&ack(packet, packet * 10, rtt));
+        }
+        noisy.close(Time::from_millis(150));
+        assert!(noisy.take_report(Time::from_millis(300)).unwrap().slope.abs() < 1e-15);
+        let mut rising = monitor(5);
+        for packet in 0..5 {
+            rising.on_acked(&ack(packet, packet * 10, 100 + packet));
+        }
+        rising.close(Time::from_millis(150));
+        assert!((rising.take_report(Time::from_millis(300)).unwrap().slope - 0.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_packet_number_out_of_order_is_in_no_interval() {
+        let mut monitor = monitor(2);
+        monitor.on_sent(PacketNumber(u64::MAX), Bytes::new(1), false);
+        monitor.on_acked(&ack(u64::MAX, 0, 1));
+        monitor.close(Time::from_millis(150));
+        monitor.on_acked(&ack(0, 0, 1));
+        monitor.on_acked(&ack(1, 0, 1));
+        assert_eq!(monitor.take_report(Time::from_millis(200)).unwrap().packets, 2);
+    }
+}
