@@ -3,9 +3,13 @@
 //! The session changes it, schedulers read it. It works on ranges of data sequence numbers and holds no payload. Every
 //! operation of steady in-order traffic is O(1); nothing allocates once the queue has grown to its working size.
 
+mod unsent;
+
 use std::collections::VecDeque;
 
 use manypath_core::{Bytes, DataRange, DataSeq, FlowId, RangeSet, SubflowId, Time};
+
+use unsent::Unsent;
 
 /// What a stretch of the data sequence space stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +109,7 @@ pub struct Queue {
     /// Contents from the left edge to `admitted`, without gaps.
     extents: VecDeque<Extent>,
     /// Admitted and never sent.
-    unsent: RangeSet,
+    unsent: Unsent,
     /// Sent, every copy given up, not acknowledged.
     lost: RangeSet,
     /// Sent and not below the left edge; sorted, disjoint.
@@ -126,7 +130,7 @@ impl Queue {
             window_end: DataSeq::ZERO,
             admitted: DataSeq::ZERO,
             extents: VecDeque::new(),
-            unsent: RangeSet::new(),
+            unsent: Unsent::new(),
             lost: RangeSet::new(),
             segments: VecDeque::new(),
             acked_above: 0,
@@ -153,7 +157,7 @@ impl Queue {
 
     /// Bytes admitted and never sent.
     pub fn unsent(&self) -> Bytes {
-        Bytes::new(self.unsent.total())
+        Bytes::new(self.unsent.ranges().total())
     }
 
     /// Bytes whose every copy was lost.
@@ -179,12 +183,12 @@ impl Queue {
 
     /// Whether some data could be sent if a subflow had room.
     pub fn has_pending(&self) -> bool {
-        !self.lost.is_empty() || self.unsent.first().is_some_and(|range| range.start < self.window_end)
+        !self.lost.is_empty() || self.unsent.ranges().first().is_some_and(|range| range.start < self.window_end)
     }
 
     /// Whether there is unsent data and the receiver's window forbids all of it.
     pub fn is_window_blocked(&self) -> bool {
-        self.unsent.first().is_some_and(|range| range.start >= self.window_end)
+        self.unsent.ranges().first().is_some_and(|range| range.start >= self.window_end)
     }
 
     /// The data that goes next in order: lost data first, then the lowest unsent data within the window; as much
@@ -207,17 +211,31 @@ impl Queue {
 
     /// The lowest unsent data at or above `from` within the window, as much as a record of `mss` carries.
     pub fn unsent_from(&self, from: DataSeq, mss: Bytes) -> Option<DataRange> {
-        let unsent = match self.unsent.first() {
+        let unsent = match self.unsent.ranges().first() {
             Some(first) if first.end > from => first,
-            _ => self.unsent.at_or_after(from)?,
+            _ => self.unsent.ranges().at_or_after(from)?,
         };
         let allowed = DataRange::between(unsent.start.max(from), unsent.end.min(self.window_end));
         (!allowed.is_empty()).then(|| self.clip(allowed, mss))
     }
 
+    /// The data behind `gap` unsent segments, as much as a record of `mss` carries: what paper 002 writes
+    /// `unsentPackets[Gap]`. Segments are those that records of `gap_mss` make of the unsent data.
+    ///
+    /// `None` if not so much is unsent or the window does not allow it. Costs O(1) behind the data sent last, O(log gap)
+    /// elsewhere, whatever the length of the queue.
+    pub fn unsent_behind(&self, gap: u64, gap_mss: Bytes, mss: Bytes) -> Option<DataRange> {
+        let payload = self.payload(gap_mss);
+        let seq = self.unsent.at(gap.saturating_mul(payload))?;
+        // Cut where a record would be cut that is filled from the beginning of this stretch, so that no fragments remain
+        // between this record and the one before it.
+        let held = self.unsent.ranges().range_at(seq)?;
+        self.unsent_from(held.start + (seq - held.start) / payload * payload, mss)
+    }
+
     /// The unsent ranges, ascending and from the back descending.
     pub fn unsent_ranges(&self) -> impl DoubleEndedIterator<Item = DataRange> + '_ {
-        self.unsent.iter()
+        self.unsent.ranges().iter()
     }
 
     /// The oldest segment that is not acknowledged: what holds up the window.
@@ -227,7 +245,8 @@ impl Queue {
 
     /// The data of a sent segment that may be copied onto another subflow, as much as a record of `mss` carries.
     pub fn copy_of(&self, segment: &Segment, mss: Bytes) -> DataRange {
-        self.clip(segment.range, mss)
+        // The receiver has what is below the left edge, even if the edge stopped inside the segment.
+        self.clip(DataRange::between(segment.range.start.max(self.left), segment.range.end), mss)
     }
 
     /// The segment that holds `seq`, if it was sent and is not below the left edge.
@@ -240,6 +259,17 @@ impl Queue {
         self.segments.iter()
     }
 
+    /// The segments that end above `seq`, in order of sequence.
+    pub fn segments_from(&self, seq: DataSeq) -> impl DoubleEndedIterator<Item = &Segment> + ExactSizeIterator {
+        let first = match self.segments.front() {
+            Some(first) if first.range.end <= seq => {
+                self.segment_index(seq).unwrap_or_else(|| self.segments.partition_point(|held| held.range.end <= seq))
+            }
+            _ => 0,
+        };
+        self.segments.range(first..)
+    }
+
     /// What a range that the queue offered stands for.
     pub fn content_at(&self, range: DataRange) -> Option<Content> {
         let extent = self.extent_at(range.start)?;
@@ -249,6 +279,13 @@ impl Queue {
             }
             other => other,
         })
+    }
+
+    /// What stands at `seq`: the content from there on, and the range up to its end. `None` below the left edge and where
+    /// nothing is admitted.
+    pub fn extent_of(&self, seq: DataSeq) -> Option<(Content, DataRange)> {
+        let extent = self.extent_at(seq)?;
+        Some((extent.content.advanced(seq - extent.range.start), DataRange::between(seq, extent.range.end)))
     }
 
     // What the session changes.
@@ -271,7 +308,7 @@ impl Queue {
             return range;
         }
         self.admitted = range.end;
-        self.unsent.insert(range);
+        self.unsent.push(range);
         if let (Some(last), Content::Data { flow, offset, fin }) = (self.extents.back_mut(), content)
             && let Content::Data { flow: last_flow, offset: last_offset, fin: false } = last.content
             && flow == last_flow
@@ -364,13 +401,14 @@ impl Queue {
         if to <= self.left {
             return 0;
         }
+        let passed = DataRange::between(self.left, to);
         let mut count = 0;
         while let Some(first) = self.segments.front() {
+            if first.acked {
+                self.acked_above -= first.range.intersect(&passed).len();
+            }
             if first.range.end > to {
                 break;
-            }
-            if first.acked {
-                self.acked_above -= first.range.len();
             }
             self.segments.pop_front();
             count += 1;
@@ -387,15 +425,17 @@ impl Queue {
     /// acknowledged.
     pub fn on_selective_ack(&mut self, range: DataRange) -> u64 {
         let mut newly = 0;
-        let mut index = self.segments.partition_point(|held| held.range.start < range.start);
+        // A segment in which the left edge stopped begins there, as far as the receiver is concerned.
+        let left = self.left;
+        let mut index = self.segments.partition_point(|held| held.range.start.max(left) < range.start);
         while let Some(segment) = self.segments.get_mut(index) {
             if segment.range.end > range.end {
                 break;
             }
             if !segment.acked {
                 segment.acked = true;
-                newly += segment.range.len();
                 let held = segment.range;
+                newly += held.end - held.start.max(self.left);
                 if !self.lost.is_empty() {
                     self.lost.remove(held);
                 }
@@ -436,13 +476,18 @@ impl Queue {
         }
     }
 
+    /// The payload of a record of `mss`.
+    fn payload(&self, mss: Bytes) -> u64 {
+        (mss - self.record_header).get().max(1)
+    }
+
     fn first_unsent(&self) -> DataSeq {
-        self.unsent.first().map_or(self.admitted, |range| range.start)
+        self.unsent.ranges().first().map_or(self.admitted, |range| range.start)
     }
 
     /// The beginning of `range` that is one content and fits into a record of `mss`.
     fn clip(&self, range: DataRange, mss: Bytes) -> DataRange {
-        let payload = (mss - self.record_header).get().max(1);
+        let payload = self.payload(mss);
         let Some(extent) = self.extent_at(range.start) else { return range };
         let range = range.intersect(&extent.range);
         match extent.content {
@@ -473,8 +518,8 @@ impl Queue {
         }
         let last = self.segments.back()?;
         let span = last.range.end - first.range.start;
-        let guess = (seq - first.range.start).checked_mul(self.segments.len() as u64)? / span.max(1);
-        let guess = usize::try_from(guess).ok()?;
+        let guess = (seq - first.range.start).saturating_mul(self.segments.len() as u64) / span.max(1);
+        let guess = usize::try_from(guess).unwrap_or(usize::MAX).min(self.segments.len());
         for index in guess.saturating_sub(1)..=guess + 1 {
             if self.segments.get(index).is_some_and(|segment| segment.range.contains(seq)) {
                 return Some(index);
@@ -495,3 +540,6 @@ impl Queue {
         self.segments.insert(index + 1, Segment { range: DataRange::between(range.end, whole.range.end), ..whole });
     }
 }
+
+#[cfg(test)]
+mod tests;

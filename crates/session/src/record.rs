@@ -147,6 +147,7 @@ pub struct PathStatus {
 
 /// One record, without payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // a boxed acknowledgement would allocate for every second packet
 pub enum Record {
     /// Bytes of a flow.
     Data(Data),

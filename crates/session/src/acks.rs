@@ -1,0 +1,189 @@
+//! When to acknowledge data, and with which ranges.
+
+use manypath_core::{DataRange, DataSeq, Duration, RangeSet, Time};
+
+use crate::record::{AckRanges, MAX_ACK_RANGES};
+
+/// Between the acknowledgements that a path carries for data of other paths lies at least this: a bound on their rate.
+const SPREAD_INTERVAL: Duration = Duration::from_millis(1);
+
+/// How many scattered ranges the receiver keeps. A peer that scatters more has its records dropped unacknowledged.
+const MAX_RANGES: usize = 8192;
+
+/// What one path owes the peer in data acknowledgements.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AckDuty {
+    /// Records that came on the path and were not acknowledged.
+    unacked: u32,
+    /// When an acknowledgement must leave.
+    pub(crate) due: Option<Time>,
+    /// The left edge as last told on the path.
+    told: DataSeq,
+    last_sent: Option<Time>,
+    /// Where the latest records landed: their ranges are listed first.
+    recent: [Option<DataSeq>; 2],
+}
+
+impl AckDuty {
+    /// A data record came on this path. `at_once`: it was a duplicate, which says that the peer misses acknowledgements.
+    pub(crate) fn on_record(&mut self, now: Time, at: DataSeq, at_once: bool, every: u32, max_delay: Duration) {
+        self.unacked += 1;
+        self.recent = [Some(at), self.recent[0]];
+        let deadline = if at_once || self.unacked >= every { now } else { now + max_delay };
+        self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
+    }
+
+    /// Data moved the left edge on another path: tell it here too, soon.
+    pub(crate) fn on_left_edge(&mut self, now: Time, left: DataSeq) {
+        if left > self.told {
+            let at = self.last_sent.map_or(now, |last| now.max(last + SPREAD_INTERVAL));
+            self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        }
+    }
+
+    /// An acknowledgement is wanted now, whatever the rules say: a window opened, or the peer asked.
+    pub(crate) fn want(&mut self, now: Time) {
+        self.due = Some(now);
+    }
+
+    /// An acknowledgement leaves; returns where the latest records landed.
+    fn take(&mut self, now: Time, left: DataSeq) -> [Option<DataSeq>; 2] {
+        self.unacked = 0;
+        self.due = None;
+        self.told = left;
+        self.last_sent = Some(now);
+        core::mem::take(&mut self.recent)
+    }
+}
+
+/// What has arrived, over all flows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrivals {
+    left: DataSeq,
+    above: RangeSet,
+}
+
+/// What became of a record's sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// All of them had arrived before.
+    Duplicate,
+    /// At least one is new.
+    New,
+    /// They cannot be remembered: the record counts as lost.
+    TooScattered,
+}
+
+impl Arrivals {
+    /// Everything below has arrived.
+    pub(crate) fn left(&self) -> DataSeq {
+        self.left
+    }
+
+    /// What inserting `range` would mean.
+    pub(crate) fn classify(&self, range: DataRange) -> Arrival {
+        if range.end <= self.left || self.above.covers(range) {
+            Arrival::Duplicate
+        } else if self.above.range_count() >= MAX_RANGES && range.start > self.left {
+            Arrival::TooScattered
+        } else {
+            Arrival::New
+        }
+    }
+
+    /// Adds a range; returns how many sequence numbers were new.
+    pub(crate) fn insert(&mut self, range: DataRange) -> u64 {
+        let range = DataRange::between(range.start.max(self.left), range.end);
+        if range.start == self.left && self.above.is_empty() {
+            let new = range.len();
+            self.left = range.end;
+            return new;
+        }
+        let new = self.above.insert(range);
+        if let Some(first) = self.above.first().filter(|first| first.start <= self.left) {
+            self.left = first.end;
+            self.above.remove_below(first.end);
+        }
+        new
+    }
+
+    /// The ranges an acknowledgement on a path lists: those the latest records fell into, then the lowest.
+    pub(crate) fn ranges_for(&self, now: Time, duty: &mut AckDuty) -> AckRanges {
+        let mut ranges = AckRanges::new();
+        let recent = duty.take(now, self.left);
+        if self.above.is_empty() {
+            return ranges;
+        }
+        for seq in recent.into_iter().flatten() {
+            if let Some(range) = self.above.range_at(seq) {
+                ranges.push(range);
+            }
+        }
+        for range in self.above.iter().take(MAX_ACK_RANGES) {
+            ranges.push(range);
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u64, end: u64) -> DataRange {
+        DataRange::between(DataSeq(start), DataSeq(end))
+    }
+
+    #[test]
+    fn every_second_record_is_acknowledged_at_once_and_the_first_after_a_delay() {
+        let mut duty = AckDuty::default();
+        let (now, delay) = (Time::from_millis(10), Duration::from_millis(5));
+        duty.on_record(now, DataSeq(0), false, 2, delay);
+        assert_eq!(duty.due, Some(Time::from_millis(15)));
+        duty.on_record(now, DataSeq(1), false, 2, delay);
+        assert_eq!(duty.due, Some(now));
+    }
+
+    #[test]
+    fn a_duplicate_is_acknowledged_at_once() {
+        let mut duty = AckDuty::default();
+        duty.on_record(Time::from_millis(10), DataSeq(0), true, 2, Duration::from_millis(5));
+        assert_eq!(duty.due, Some(Time::from_millis(10)));
+    }
+
+    #[test]
+    fn acknowledgements_for_other_paths_are_spread() {
+        let mut duty = AckDuty::default();
+        duty.on_left_edge(Time::from_millis(10), DataSeq(5));
+        assert_eq!(duty.due, Some(Time::from_millis(10)));
+        duty.take(Time::from_millis(10), DataSeq(5));
+        duty.on_left_edge(Time::from_millis(10), DataSeq(5));
+        assert_eq!(duty.due, None);
+        duty.on_left_edge(Time::from_millis(10), DataSeq(6));
+        assert_eq!(duty.due, Some(Time::from_millis(11)));
+    }
+
+    #[test]
+    fn the_latest_ranges_come_first() {
+        let mut arrivals = Arrivals::default();
+        for start in [10, 20, 30, 40] {
+            assert_eq!(arrivals.insert(range(start, start + 5)), 5);
+        }
+        let mut duty = AckDuty::default();
+        duty.on_record(Time::ZERO, DataSeq(20), false, 2, Duration::ZERO);
+        duty.on_record(Time::ZERO, DataSeq(40), false, 2, Duration::ZERO);
+        let ranges = arrivals.ranges_for(Time::ZERO, &mut duty);
+        assert_eq!(ranges.as_slice(), [range(40, 45), range(20, 25), range(10, 15), range(30, 35)]);
+    }
+
+    #[test]
+    fn the_left_edge_passes_what_had_arrived_early() {
+        let mut arrivals = Arrivals::default();
+        arrivals.insert(range(5, 10));
+        assert_eq!(arrivals.classify(range(6, 9)), Arrival::Duplicate);
+        assert_eq!(arrivals.insert(range(0, 7)), 5);
+        assert_eq!(arrivals.left(), DataSeq(10));
+        assert_eq!(arrivals.classify(range(0, 10)), Arrival::Duplicate);
+        assert_eq!(arrivals.classify(range(9, 11)), Arrival::New);
+    }
+}

@@ -1,0 +1,99 @@
+//! What a session is told when it is made.
+
+use manypath_core::{Bytes, Duration, Priority};
+
+use crate::record::DATA_HEADER;
+
+/// The most paths a session handles: subflows are marked in 64-bit sets.
+pub const MAX_PATHS: u32 = 64;
+
+/// Which end of the connection this is: it decides whose flow ids are even.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Opened the session; opens even flows.
+    Client,
+    /// Accepted the session; opens odd flows.
+    Server,
+}
+
+/// What the peer allows, as it said when the session opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerLimits {
+    /// The peer's connection window: how much it keeps for reading later.
+    pub receive_window: Bytes,
+    /// The peer's window for each new flow.
+    pub flow_window: Bytes,
+    /// How many flows may be open at once.
+    pub max_flows: u32,
+}
+
+/// A session's parameters. The default suits a QUIC carrier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Which end this is.
+    pub role: Role,
+    /// What a data record adds to its payload, as windows count it.
+    pub record_header: Bytes,
+    /// The most data admitted and not acknowledged: bounds the sender's memory.
+    pub send_buffer: Bytes,
+    /// The most data received and not consumed, over all flows: bounds the receiver's memory.
+    pub receive_window: Bytes,
+    /// The most data received and not consumed, per flow.
+    pub flow_window: Bytes,
+    /// How many flows the peer may have open at once.
+    pub max_flows: u32,
+    /// How many paths may be open at once; at most [`MAX_PATHS`].
+    pub max_paths: u32,
+    /// A data acknowledgement covers this many records when nothing is unusual.
+    pub records_per_ack: u32,
+    /// The longest that a received record waits for its acknowledgement.
+    pub max_ack_delay: Duration,
+    /// A path idle for this long is probed.
+    pub keep_alive: Duration,
+    /// How late the engine's timers are: a paced subflow may catch up by this much at once.
+    pub pacing_burst: Duration,
+    /// The initial window in packets (RFC 6928).
+    pub initial_window_packets: u64,
+    /// What the peer allows.
+    pub peer: PeerLimits,
+}
+
+impl Config {
+    /// The defaults for one end, against a peer with the same defaults.
+    pub fn new(role: Role) -> Self {
+        let (receive_window, flow_window, max_flows) = (Bytes::new(16 << 20), Bytes::new(16 << 20), 256);
+        Self {
+            role,
+            record_header: DATA_HEADER,
+            send_buffer: Bytes::new(16 << 20),
+            receive_window,
+            flow_window,
+            max_flows,
+            max_paths: 16,
+            records_per_ack: 2,
+            max_ack_delay: Duration::from_millis(5),
+            keep_alive: Duration::from_secs(15),
+            pacing_burst: Duration::from_micros(500),
+            initial_window_packets: 10,
+            peer: PeerLimits { receive_window, flow_window, max_flows },
+        }
+    }
+}
+
+/// A path that joins a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathInit {
+    /// The largest record, header included, that the carrier takes.
+    pub max_datagram: Bytes,
+    /// Relative cost of a byte.
+    pub cost: f64,
+    /// Everyday path or backup.
+    pub priority: Priority,
+}
+
+impl PathInit {
+    /// An everyday path of cost one.
+    pub const fn new(max_datagram: Bytes) -> Self {
+        Self { max_datagram, cost: 1.0, priority: Priority::Normal }
+    }
+}

@@ -1,0 +1,437 @@
+//! What comes in: records from the peer, and the carrier's reports of what became of our packets.
+
+use manypath_cc::{Event, PathReport};
+use manypath_core::{
+    Bytes, DataRange, DataSeq, Duration, FlowId, PacketNumber, Priority, SubflowId, SubflowState, Time,
+};
+use manypath_sched::{Content, DataAck};
+
+use crate::acks::Arrival;
+use crate::error::ProtocolError;
+use crate::path::Sent;
+use crate::record::{Ack, Data, DelayReport, PathStatus, Record, SendTime};
+use crate::session::{Session, SessionEvent};
+
+/// How scattered a flow's received data may be.
+const MAX_FLOW_RANGES: usize = 8192;
+
+/// What the engine does with a record's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// Nothing: there is none, or it had arrived before.
+    Nothing,
+    /// Keep `payload[skip..skip + len]` as the bytes of `flow` from `offset` on.
+    Store {
+        /// The flow.
+        flow: FlowId,
+        /// Where the bytes go.
+        offset: u64,
+        /// How much of the payload is not wanted.
+        skip: u32,
+        /// How many bytes are.
+        len: u32,
+    },
+}
+
+impl Session {
+    /// A record came on a path. `ce`: with a congestion mark.
+    ///
+    /// # Errors
+    /// If the peer broke the protocol; the connection must be closed with the error's code.
+    pub fn on_record(
+        &mut self,
+        now: Time,
+        id: SubflowId,
+        record: &Record,
+        ce: bool,
+    ) -> Result<Received, ProtocolError> {
+        let Some(path) = self.path_mut(id) else { return Ok(Received::Nothing) };
+        path.active_at = now;
+        match *record {
+            Record::Data(data) => {
+                self.measure_delay(now, id, data.sent, ce);
+                return self.on_data(now, id, &data);
+            }
+            Record::Skip { range, sent } => {
+                self.measure_delay(now, id, sent, ce);
+                self.on_skip(now, id, range)?;
+            }
+            Record::Reset { flow, seq, code, sent } => {
+                self.measure_delay(now, id, sent, ce);
+                self.on_reset(now, id, flow, seq, code)?;
+            }
+            Record::Ack(ack) => self.on_data_ack(now, &ack)?,
+            Record::FlowWindow { flow, limit } => self.on_flow_window(flow, limit)?,
+            Record::Blocked { flow } => self.on_blocked(now, id, flow),
+            Record::Stop { flow, code } => self.on_stop(flow, code)?,
+            Record::PathReport(report) => self.on_path_report(now, id, &report),
+            Record::PathStatus(status) => self.on_path_status(id, status),
+            Record::PathStatusAck { version } => {
+                if path.status.version == version {
+                    path.status_due = None;
+                }
+            }
+            Record::Ping { token } => path.pong_due = Some(token),
+            Record::Pong { token } => {
+                if path.probe.is_some_and(|probe| probe.token == token) {
+                    path.probe = None;
+                    path.alive_at = now;
+                    self.restore(now, id);
+                }
+            }
+        }
+        Ok(Received::Nothing)
+    }
+
+    /// The carrier says that a data packet was acknowledged.
+    pub fn on_acked(&mut self, now: Time, id: SubflowId, packet: PacketNumber) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let Some((sent, acked)) = path.on_acked(now, packet, &mut self.view.subflows[id.index()]) else { return };
+        if sent.range.end > self.queue.left_edge() {
+            self.queue.on_copy_ended(sent.range, true);
+            if self.queue.segment_at(sent.range.start).is_some_and(|segment| !segment.acked) {
+                let deadline = now + self.delivery_patience();
+                if let Some(path) = self.path_mut(id) {
+                    path.undelivered.push_back((deadline, sent.range));
+                }
+            }
+        }
+        self.notify(now, id, &Event::Acked(acked));
+        self.wake_writers();
+        self.restore(now, id);
+    }
+
+    /// The carrier says that a data packet was lost.
+    pub fn on_lost(&mut self, now: Time, id: SubflowId, packet: PacketNumber) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let Some(sent_at) = path.sent_at(packet) else { return };
+        let view = &mut self.view.subflows[id.index()];
+        if path.begins_episode(now, sent_at, view) {
+            self.notify(now, id, &Event::Congestion { sent_at });
+        }
+        if let Some(sent) = self.resolve_lost(id, packet) {
+            self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
+        }
+    }
+
+    /// The carrier says that the peer saw a congestion mark on a packet of about this number.
+    pub fn on_ecn(&mut self, now: Time, id: SubflowId, packet: PacketNumber) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let sent_at = path.sent_at(packet).unwrap_or(now);
+        if path.begins_episode(now, sent_at, &mut self.view.subflows[id.index()]) {
+            self.notify(now, id, &Event::Ecn { sent_at });
+        }
+    }
+
+    /// Takes a lost packet off its path and queues its data again where no copy is left.
+    pub(crate) fn resolve_lost(&mut self, id: SubflowId, packet: PacketNumber) -> Option<Sent> {
+        let path = self.paths.get_mut(id.index())?.as_mut()?;
+        let sent = path.on_lost(packet, &mut self.view.subflows[id.index()])?;
+        #[cfg(test)]
+        if self.mutation == crate::mutation::Mutation::NoRetransmission {
+            return Some(sent);
+        }
+        self.queue.on_copy_ended(sent.range, false);
+        Some(sent)
+    }
+
+    /// A failed path is heard again.
+    fn restore(&mut self, now: Time, id: SubflowId) {
+        let view = &mut self.view.subflows[id.index()];
+        if view.state == SubflowState::Failed {
+            view.state = SubflowState::Active;
+            self.notify(now, id, &Event::Restored);
+            self.want_ack(now, id);
+            self.events.push_back(SessionEvent::PathRestored(id));
+        }
+    }
+
+    /// How long after the carrier's acknowledgement the peer's session may take to say the same: its own may come by the
+    /// slowest path.
+    fn delivery_patience(&self) -> Duration {
+        let slowest = self.paths.iter().flatten().map(|path| path.failure_after()).max();
+        slowest.unwrap_or(Duration::from_secs(1))
+    }
+
+    fn measure_delay(&mut self, now: Time, id: SubflowId, sent: SendTime, ce: bool) {
+        if let Some(path) = self.path_mut(id)
+            && let Some(report) = path.delay.on_record(now, sent, ce)
+        {
+            path.report_due = Some(report);
+        }
+    }
+
+    /// Notes a record with sequence numbers on its path, and what it means for the others.
+    fn acknowledge(&mut self, now: Time, id: SubflowId, range: DataRange, left_before: DataSeq, duplicate: bool) {
+        let (every, delay) = (self.config.records_per_ack, self.config.max_ack_delay);
+        let left = self.arrivals.left();
+        for path in self.paths.iter_mut().flatten() {
+            if path.id == id {
+                path.ack.on_record(now, range.start, duplicate, every, delay);
+            } else if left > left_before {
+                path.ack.on_left_edge(now, left);
+            }
+        }
+    }
+
+    fn on_data(&mut self, now: Time, id: SubflowId, data: &Data) -> Result<Received, ProtocolError> {
+        let range = data.range();
+        let left = self.arrivals.left();
+        #[cfg(test)]
+        let window_end = self.mutation.window_end(self.advertised);
+        #[cfg(not(test))]
+        let window_end = self.advertised;
+        if range.end > window_end {
+            return Err(ProtocolError::WindowExceeded);
+        }
+        let arrival = self.arrivals.classify(range);
+        #[cfg(test)]
+        let arrival = self.mutation.arrival(arrival);
+        match arrival {
+            Arrival::New => {}
+            Arrival::Duplicate => {
+                self.totals.received_again += Bytes::new(u64::from(data.len));
+                self.acknowledge(now, id, range, left, true);
+                return Ok(Received::Nothing);
+            }
+            Arrival::TooScattered => {
+                self.totals.dropped_records += 1;
+                return Ok(Received::Nothing);
+            }
+        }
+        self.accept_flow(data.flow)?;
+        let Some(flow) = self.flows.get_mut(&data.flow) else {
+            // The flow is over: nothing of it can be new unless the peer contradicts itself.
+            return Err(ProtocolError::UnknownFlow);
+        };
+        let len = u64::from(data.len);
+        flow.recv.check(data.offset, len, data.fin)?;
+        if flow.recv.range_count() >= MAX_FLOW_RANGES && data.offset > flow.recv.readable().end {
+            self.totals.dropped_records += 1;
+            return Ok(Received::Nothing);
+        }
+        let (added, more_readable) = flow.recv.insert(data.offset, len, data.fin);
+        let skip = flow.recv.consumed.saturating_sub(data.offset).min(len);
+        let abandoned = flow.recv.abandoned;
+        let mut dropped = u64::from(data.fin);
+        if abandoned {
+            flow.recv.consumed += added;
+            flow.recv.done = flow.recv.is_finished();
+            dropped += added;
+        } else if more_readable && !flow.readable_reported {
+            flow.readable_reported = true;
+            self.events.push_back(SessionEvent::Readable(data.flow));
+        }
+        self.arrivals.insert(range);
+        self.totals.received += Bytes::new(added);
+        self.totals.received_again += Bytes::new(len - added);
+        self.acknowledge(now, id, range, left, false);
+        self.on_consumed(now, dropped);
+        if abandoned {
+            self.close_if_done(data.flow);
+        }
+        if added == 0 || abandoned {
+            return Ok(Received::Nothing);
+        }
+        let skip = u32::try_from(skip).unwrap_or(data.len);
+        Ok(Received::Store { flow: data.flow, offset: data.offset + u64::from(skip), skip, len: data.len - skip })
+    }
+
+    /// Opens a flow of the peer that is named for the first time.
+    fn accept_flow(&mut self, id: FlowId) -> Result<(), ProtocolError> {
+        if self.flows.contains_key(&id) {
+            return Ok(());
+        }
+        if !self.is_peers_flow(id) || self.was_closed(id) {
+            return Err(ProtocolError::UnknownFlow);
+        }
+        // The peer may already have seen the end of flows that are still open here: twice the limit is tolerated.
+        let open = self.flows.keys().filter(|held| held.0 % 2 == id.0 % 2).count();
+        if open >= (self.config.max_flows as usize).saturating_mul(2) {
+            return Err(ProtocolError::TooManyFlows);
+        }
+        self.insert_flow(id);
+        self.events.push_back(SessionEvent::FlowOpened(id));
+        Ok(())
+    }
+
+    fn on_skip(&mut self, now: Time, id: SubflowId, range: DataRange) -> Result<(), ProtocolError> {
+        if range.end > self.advertised {
+            return Err(ProtocolError::WindowExceeded);
+        }
+        let left = self.arrivals.left();
+        let duplicate = match self.arrivals.classify(range) {
+            Arrival::TooScattered => return Ok(()),
+            Arrival::Duplicate => true,
+            Arrival::New => {
+                let dropped = self.arrivals.insert(range);
+                self.on_consumed(now, dropped);
+                false
+            }
+        };
+        self.acknowledge(now, id, range, left, duplicate);
+        Ok(())
+    }
+
+    fn on_reset(
+        &mut self,
+        now: Time,
+        id: SubflowId,
+        flow_id: FlowId,
+        seq: DataSeq,
+        code: u32,
+    ) -> Result<(), ProtocolError> {
+        let range = DataRange::new(seq, 1);
+        let known = self.arrivals.classify(range) != Arrival::New;
+        self.on_skip(now, id, range)?;
+        if known {
+            return Ok(());
+        }
+        self.accept_flow(flow_id)?;
+        let Some(flow) = self.flows.get_mut(&flow_id) else { return Ok(()) };
+        if flow.recv.done {
+            return Ok(());
+        }
+        let dropped = if flow.recv.abandoned { 0 } else { flow.recv.buffered() };
+        flow.recv.abandoned = true;
+        flow.recv.done = true;
+        flow.stop_due = None;
+        self.events.push_back(SessionEvent::FlowReset { flow: flow_id, code });
+        self.on_consumed(now, dropped);
+        self.close_if_done(flow_id);
+        Ok(())
+    }
+
+    fn on_data_ack(&mut self, now: Time, ack: &Ack) -> Result<(), ProtocolError> {
+        let highest = self.queue.segments().next_back().map_or(self.queue.left_edge(), |segment| segment.range.end);
+        let claimed =
+            ack.ranges.as_slice().iter().map(|range| range.end).max().map_or(ack.left, |end| end.max(ack.left));
+        if claimed > highest {
+            return Err(ProtocolError::AckOfUnsent);
+        }
+        self.queue.extend_window(ack.window_end);
+        let old_left = self.queue.left_edge();
+        let edge = self.queue.segment_at(old_left).map(|segment| (segment.last_subflow, segment.retransmitted));
+        self.release_below(ack.left);
+        let segments = self.queue.advance_left_edge(ack.left);
+        for range in ack.ranges.as_slice() {
+            self.queue.on_selective_ack(*range);
+        }
+        let newly_acked = Bytes::new(self.queue.left_edge() - old_left);
+        self.totals.acknowledged += newly_acked;
+        let moved = !newly_acked.is_zero();
+        let ack = DataAck {
+            newly_acked,
+            segments,
+            left_edge_subflow: edge.filter(|_| moved).map(|(subflow, _)| subflow),
+            left_edge_retransmitted: edge.is_some_and(|(_, retransmitted)| retransmitted),
+            segments_per_ack: self.config.records_per_ack,
+        };
+        self.scheduler.on_data_ack(now, &ack, &self.view);
+        self.wake_writers();
+        Ok(())
+    }
+
+    /// Tells the flows what of them is acknowledged when the left edge moves to `left`.
+    fn release_below(&mut self, left: DataSeq) {
+        let mut seq = self.queue.left_edge();
+        while seq < left {
+            let Some((content, extent)) = self.queue.extent_of(seq) else { break };
+            let end = extent.end.min(left);
+            let complete = end == extent.end;
+            match content {
+                Content::Data { flow: id, offset, fin } => {
+                    if let Some(flow) = self.flows.get_mut(&id) {
+                        let at_end = fin && complete;
+                        flow.send.released = flow.send.released.max(offset + (end - extent.start) - u64::from(at_end));
+                        flow.send.done |= at_end;
+                        if at_end {
+                            self.close_if_done(id);
+                        }
+                    }
+                }
+                Content::Reset { flow: id, .. } => {
+                    if let Some(flow) = self.flows.get_mut(&id) {
+                        flow.send.released = flow.send.written;
+                        flow.send.done = true;
+                        self.close_if_done(id);
+                    }
+                }
+                Content::Skip => {}
+            }
+            seq = end;
+        }
+    }
+
+    fn on_flow_window(&mut self, id: FlowId, limit: u64) -> Result<(), ProtocolError> {
+        if let Some(flow) = self.flows.get_mut(&id) {
+            if limit > flow.send.limit {
+                flow.send.limit = limit;
+                self.blocked_flows.retain(|held| *held != id);
+                self.wake_writers();
+            }
+            return Ok(());
+        }
+        self.check_known(id)
+    }
+
+    fn on_blocked(&mut self, now: Time, id: SubflowId, flow: Option<FlowId>) {
+        match flow {
+            None => self.want_ack(now, id),
+            Some(flow_id) => {
+                if let Some(flow) = self.flows.get_mut(&flow_id)
+                    && !flow.window_due
+                {
+                    flow.window_due = true;
+                    self.control_flows.push_back(flow_id);
+                }
+            }
+        }
+    }
+
+    fn on_stop(&mut self, id: FlowId, code: u32) -> Result<(), ProtocolError> {
+        if let Some(flow) = self.flows.get(&id) {
+            if !flow.send.ended || !flow.send.done {
+                self.events.push_back(SessionEvent::FlowStopped { flow: id, code });
+                self.reset(id, code);
+            }
+            return Ok(());
+        }
+        self.check_known(id)
+    }
+
+    /// A record about a flow that is not open is fine if the flow is over, or if the peer's data that opens it is late.
+    fn check_known(&self, id: FlowId) -> Result<(), ProtocolError> {
+        if self.is_peers_flow(id) || self.was_closed(id) { Ok(()) } else { Err(ProtocolError::UnknownFlow) }
+    }
+
+    fn on_path_report(&mut self, now: Time, id: SubflowId, report: &DelayReport) {
+        let Some(path) = self.path_mut(id) else { return };
+        let lost = core::mem::take(&mut path.lost_since_report);
+        let report = PathReport {
+            samples: report.samples,
+            interval: Duration::from_micros(u64::from(report.interval_us)),
+            mean_delay: f64::from(report.mean_us) * 1e-6,
+            skew_base: report.skew_base,
+            var_base: f64::from(report.var_base_us) * 1e-6,
+            // The receiver cannot know what is missing on one path; the sender does.
+            lost,
+            marked: report.marked,
+        };
+        self.notify(now, id, &Event::PathReport(report));
+    }
+
+    fn on_path_status(&mut self, id: SubflowId, status: PathStatus) {
+        let Some(path) = self.path_mut(id) else { return };
+        path.status_ack_due = Some(status.version);
+        // Serial-number order (RFC 1982), so that the version may wrap.
+        let newer = |held: u32| status.version.wrapping_sub(held).cast_signed() > 0;
+        if path.peer_status_version.is_none_or(newer) {
+            path.peer_status_version = Some(status.version);
+            let view = &mut self.view.subflows[id.index()];
+            view.cost = f64::from(status.cost_milli) / 1000.0;
+            view.priority = if status.backup { Priority::Backup } else { Priority::Normal };
+            self.events.push_back(SessionEvent::PathStatus(id));
+        }
+    }
+}

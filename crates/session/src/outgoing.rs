@@ -1,0 +1,397 @@
+//! What goes out: control records that are owed, then data as scheduler, window and pacer allow; and the timers.
+
+use manypath_cc::Event;
+use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId, PacketNumber, SubflowId, SubflowState, Time};
+use manypath_sched::{Choice, Content};
+
+use crate::delay::micros;
+use crate::path::{Probe, Queued};
+use crate::record::{Ack, Data, Record, SendTime};
+use crate::session::{Session, SessionEvent};
+
+/// How often a peer with a closed window is asked for it, at the least and at the most.
+const BLOCKED_INTERVAL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// How often a failed path is probed, at the least and at the most.
+const PROBE_INTERVAL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+/// Between two PONGs of a path lies at least this: a bound on what a peer can make us send.
+const PONG_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The most decisions a scheduler is asked for before something must leave: a bound against one that never waits.
+const MAX_DECISIONS: u32 = 100_000;
+
+/// A record that is to leave now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transmit {
+    /// On which path.
+    pub subflow: SubflowId,
+    /// The record. The payload of DATA is the flow's bytes from `offset` on, `len` of them.
+    pub record: Record,
+    /// The number under which the carrier reports what became of it; `None` for control records, which are not reported.
+    pub packet: Option<PacketNumber>,
+}
+
+impl Session {
+    /// The next record to send now; `None` when there is none until something happens or
+    /// [`next_timeout`](Self::next_timeout) comes.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if let Some((subflow, record)) = self.poll_control(now) {
+            return Some(Transmit { subflow, record, packet: None });
+        }
+        for _ in 0..MAX_DECISIONS {
+            if let Some(transmit) = self.poll_queued(now) {
+                return Some(transmit);
+            }
+            if !self.schedule(now) {
+                break;
+            }
+        }
+        self.mark_app_limited();
+        None
+    }
+
+    // Data.
+
+    /// Carries out one decision of the scheduler; says whether to ask again.
+    fn schedule(&mut self, now: Time) -> bool {
+        if self.queue.is_empty() {
+            return false;
+        }
+        match self.scheduler.pick(now, &self.view, &self.queue) {
+            Choice::Wait => {
+                if self.queue.is_window_blocked() {
+                    self.arm_blocked_probe(now);
+                }
+                false
+            }
+            Choice::Send { subflow, range } => self.assign(now, subflow, range, false),
+            Choice::Duplicate { subflow, range, penalise } => {
+                if let Some(held_up) = penalise {
+                    self.notify_if_open(now, held_up);
+                }
+                self.assign(now, subflow, range, true)
+            }
+            Choice::Penalise { subflow } => {
+                self.notify_if_open(now, subflow);
+                true
+            }
+        }
+    }
+
+    fn notify_if_open(&mut self, now: Time, id: SubflowId) {
+        if self.path(id).is_some() {
+            self.notify(now, id, &Event::Penalised);
+        }
+    }
+
+    /// Gives data to a path. A decision that breaks the scheduler's contract is not carried out.
+    fn assign(&mut self, now: Time, id: SubflowId, range: DataRange, duplicate: bool) -> bool {
+        let usable = self.view.get(id).is_some_and(|view| view.state == SubflowState::Active);
+        let Some(content) = self.queue.content_at(range).filter(|_| usable && !range.is_empty()) else {
+            debug_assert!(false, "the scheduler chose {id} and {range:?}");
+            return false;
+        };
+        let copy = duplicate || self.queue.segment_at(range.start).is_some();
+        let bytes = self.config.record_header + Bytes::new(content.payload_len(range.len()));
+        if duplicate {
+            self.totals.duplicated += bytes - self.config.record_header;
+        }
+        self.queue.on_assigned(now, range, id);
+        if let Some(path) = self.path_mut(id) {
+            path.queue.push_back(Queued { range, bytes, copy });
+        }
+        self.view.subflows[id.index()].queued += bytes;
+        self.wake_writers();
+        true
+    }
+
+    /// The next packet that a path's pacer and carrier let go; paths take turns.
+    fn poll_queued(&mut self, now: Time) -> Option<Transmit> {
+        let count = self.paths.len();
+        for step in 0..count {
+            let index = (self.turn + step) % count;
+            while let Some(path) = &mut self.paths[index] {
+                let view = &mut self.view.subflows[index];
+                if path.queue.is_empty() || !path.carrier_ready || (view.pacing.is_some() && path.pacer.next() > now) {
+                    break;
+                }
+                let Some(queued) = path.queue.pop_front() else { break };
+                view.queued -= queued.bytes;
+                if queued.bytes > view.mss {
+                    // The carrier's datagrams have shrunk: the data is pending again and cut anew.
+                    self.queue.on_unassigned(queued.range);
+                    continue;
+                }
+                if let Some(transmit) = self.emit(now, index, queued) {
+                    self.turn = (index + 1) % count;
+                    return Some(transmit);
+                }
+            }
+        }
+        None
+    }
+
+    /// Turns queued data into a packet, unless it has meanwhile become superfluous.
+    fn emit(&mut self, now: Time, index: usize, queued: Queued) -> Option<Transmit> {
+        let range = DataRange::between(queued.range.start.max(self.queue.left_edge()), queued.range.end);
+        let acked = self.queue.segment_at(range.start).is_some_and(|segment| segment.acked);
+        if range.is_empty() || acked {
+            self.queue.on_copy_ended(queued.range, true);
+            return None;
+        }
+        let content = self.queue.content_at(range)?;
+        let path = self.paths[index].as_mut()?;
+        let view = &mut self.view.subflows[index];
+        let sent = SendTime(micros(now));
+        let payload = content.payload_len(range.len());
+        let record = match content {
+            Content::Data { flow, offset, fin } => {
+                let len = u32::try_from(payload).ok()?;
+                Record::Data(Data { flow, seq: range.start, offset, len, fin, copy: queued.copy, sent, deadline: None })
+            }
+            Content::Reset { flow, code } => Record::Reset { flow, seq: range.start, code, sent },
+            Content::Skip => Record::Skip { range, sent },
+        };
+        if queued.copy {
+            self.totals.retransmitted += Bytes::new(payload);
+        } else {
+            self.totals.sent += Bytes::new(payload);
+        }
+        let bytes = self.config.record_header + Bytes::new(payload);
+        let packet = path.on_sent(now, range, bytes, view);
+        let id = path.id;
+        let app_limited = path.queue.is_empty() && !self.queue.has_pending();
+        self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
+        Some(Transmit { subflow: id, record, packet: Some(packet) })
+    }
+
+    /// Paths that have room although nothing more can be sent are limited by the application, not by the network.
+    fn mark_app_limited(&mut self) {
+        for (path, view) in self.paths.iter_mut().zip(&mut self.view.subflows) {
+            if let Some(path) = path
+                && path.queue.is_empty()
+                && view.has_room()
+            {
+                path.mark_app_limited(view);
+            }
+        }
+    }
+
+    // Control.
+
+    /// The next control record that is owed. They are small and bypass scheduler and window; each kind bounds its own rate.
+    fn poll_control(&mut self, now: Time) -> Option<(SubflowId, Record)> {
+        for index in 0..self.paths.len() {
+            if let Some(record) = self.poll_path_control(now, index) {
+                let path = self.paths[index].as_mut()?;
+                path.active_at = now;
+                return Some((path.id, record));
+            }
+        }
+        if self.control_flows.is_empty() && self.blocked_due.is_empty() {
+            return None;
+        }
+        let id = self.control_path().filter(|id| self.path(*id).is_some_and(|path| path.carrier_ready))?;
+        if let Some(flow) = self.blocked_due.pop_front() {
+            return Some((id, Record::Blocked { flow }));
+        }
+        self.poll_flow_control().map(|record| (id, record))
+    }
+
+    /// What is owed about flows.
+    fn poll_flow_control(&mut self) -> Option<Record> {
+        while let Some(id) = self.control_flows.pop_front() {
+            let Some(flow) = self.flows.get_mut(&id) else { continue };
+            if let Some(code) = flow.stop_due.take() {
+                return Some(Record::Stop { flow: id, code });
+            }
+            if core::mem::take(&mut flow.window_due) {
+                return Some(Record::FlowWindow { flow: id, limit: flow.recv.limit });
+            }
+        }
+        None
+    }
+
+    /// What is owed on one path.
+    fn poll_path_control(&mut self, now: Time, index: usize) -> Option<Record> {
+        let failed = self.view.subflows.get(index)?.state == SubflowState::Failed;
+        let path = self.paths[index].as_mut()?;
+        if !path.carrier_ready {
+            return None;
+        }
+        if path.ack.due.is_some_and(|due| due <= now) {
+            return Some(self.make_ack(now, index));
+        }
+        if path.pong_due.is_some() && path.pong_at.is_none_or(|at| at + PONG_INTERVAL <= now) {
+            path.pong_at = Some(now);
+            return path.pong_due.take().map(|token| Record::Pong { token });
+        }
+        if let Some(version) = path.status_ack_due.take() {
+            return Some(Record::PathStatusAck { version });
+        }
+        if path.status_due.is_some_and(|due| due <= now) {
+            path.status_due = Some(now + path.failure_after());
+            return Some(Record::PathStatus(path.status));
+        }
+        if let Some(report) = path.report_due.take() {
+            return Some(Record::PathReport(report));
+        }
+        if path.probe_due(now, failed, self.config.keep_alive) {
+            let token = path.next_probe_token();
+            path.probe = Some(Probe { token, sent_at: now });
+            if failed {
+                path.next_probe = now + path.probe_interval;
+                path.probe_interval = (path.probe_interval * 2).min(PROBE_INTERVAL.1);
+            }
+            return Some(Record::Ping { token });
+        }
+        None
+    }
+
+    /// The data acknowledgement that a path carries now.
+    fn make_ack(&mut self, now: Time, index: usize) -> Record {
+        let window_end = DataSeq(self.consumed + self.config.receive_window.get());
+        self.advertised = self.advertised.max(window_end);
+        let ranges = match &mut self.paths[index] {
+            Some(path) => self.arrivals.ranges_for(now, &mut path.ack),
+            None => crate::record::AckRanges::new(),
+        };
+        Record::Ack(Ack { left: self.arrivals.left(), window_end: self.advertised, ranges })
+    }
+
+    // Timers.
+
+    /// When [`on_timeout`](Self::on_timeout) and [`poll_transmit`](Self::poll_transmit) must be called at the latest.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let mut next = self.cc.next_timer().unwrap_or(Time::MAX);
+        next = next.min(self.blocked_probe.unwrap_or(Time::MAX));
+        for (path, view) in self.paths.iter().zip(&self.view.subflows) {
+            let Some(path) = path else { continue };
+            next = next.min(path.next_deadline(view.state == SubflowState::Failed, self.config.keep_alive));
+            if path.carrier_ready {
+                if !path.queue.is_empty() && view.pacing.is_some() {
+                    next = next.min(path.pacer.next());
+                }
+                next = next.min(path.ack.due.unwrap_or(Time::MAX)).min(path.status_due.unwrap_or(Time::MAX));
+                if let (Some(_), Some(at)) = (path.pong_due, path.pong_at) {
+                    next = next.min(at + PONG_INTERVAL);
+                }
+            }
+        }
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// Does what time alone brings about. Call [`poll_transmit`](Self::poll_transmit) afterwards.
+    pub fn on_timeout(&mut self, now: Time) {
+        if self.cc.next_timer().is_some_and(|at| at <= now) {
+            self.cc.on_timer(now, &self.view);
+            self.refresh_all_limits();
+        }
+        for index in 0..self.paths.len() {
+            self.check_undelivered(now, index);
+            self.check_silence(now, index);
+        }
+        if self.blocked_probe.is_some_and(|at| at <= now) {
+            self.probe_window(now);
+        }
+    }
+
+    /// Data that the carrier delivered and the peer's session never acknowledged was dropped in between.
+    fn check_undelivered(&mut self, now: Time, index: usize) {
+        while let Some(path) = &mut self.paths[index] {
+            match path.undelivered.front() {
+                Some((deadline, range)) if *deadline <= now || range.end <= self.queue.left_edge() => {
+                    let range = *range;
+                    path.undelivered.pop_front();
+                    #[cfg(test)]
+                    if self.mutation == crate::mutation::Mutation::NoRetransmission {
+                        continue;
+                    }
+                    self.queue.on_undelivered(range);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// A packet without an answer for too long is lost; a path that answers nothing at all has failed.
+    fn check_silence(&mut self, now: Time, index: usize) {
+        while let Some(path) = &self.paths[index] {
+            let Some(since) = path.waiting_since() else { return };
+            let patience = path.failure_after();
+            if now < since + patience || self.view.subflows[index].state != SubflowState::Active {
+                return;
+            }
+            let id = path.id;
+            let heard = path.alive_at > since && now < path.alive_at + patience;
+            match path.oldest().map(|(packet, sent)| (packet, sent.sent_at)) {
+                Some((packet, sent_at)) if heard && sent_at + patience <= now => self.on_lost(now, id, packet),
+                // Only the probe is overdue; later packets were answered.
+                _ if heard => {
+                    if let Some(path) = self.path_mut(id) {
+                        path.probe = None;
+                    }
+                }
+                _ => return self.fail(now, id),
+            }
+        }
+    }
+
+    fn fail(&mut self, now: Time, id: SubflowId) {
+        self.take_back(now, id);
+        self.view.subflows[id.index()].state = SubflowState::Failed;
+        self.notify(now, id, &Event::Timeout);
+        if let Some(path) = self.path_mut(id) {
+            path.probe = None;
+            path.next_probe = now;
+            path.probe_interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
+            path.pacer.reset();
+        }
+        self.events.push_back(SessionEvent::PathFailed(id));
+    }
+
+    /// Takes everything off a path: what it had in flight and what it was given is pending again.
+    pub(crate) fn take_back(&mut self, now: Time, id: SubflowId) {
+        let Some(path) = self.path_mut(id) else { return };
+        let in_flight: Vec<PacketNumber> = path.packets_in_flight().collect();
+        for packet in in_flight {
+            let sent_at = self.path(id).and_then(|path| path.sent_at(packet)).unwrap_or(now);
+            if let Some(sent) = self.resolve_lost(id, packet) {
+                self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
+            }
+        }
+        while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
+            self.view.subflows[id.index()].queued -= queued.bytes;
+            self.queue.on_unassigned(queued.range);
+        }
+        // What only the carrier acknowledged is the receiver's word against the peer's silence: watched on, by any path.
+        let watched = self.path_mut(id).map(|path| core::mem::take(&mut path.undelivered)).unwrap_or_default();
+        for (_, range) in watched {
+            self.queue.on_undelivered(range);
+        }
+    }
+
+    /// Schedules asking the peer for a window, unless it is scheduled already.
+    pub(crate) fn arm_blocked_probe(&mut self, now: Time) {
+        if self.blocked_probe.is_none() {
+            self.blocked_interval = BLOCKED_INTERVAL.0;
+            self.blocked_probe = Some(now + self.blocked_interval);
+        }
+    }
+
+    /// Asks the peer to repeat the windows that hold data up: its last word may have been lost.
+    fn probe_window(&mut self, now: Time) {
+        self.blocked_probe = None;
+        let connection = self.queue.is_window_blocked().then_some(None);
+        let flows: Vec<Option<FlowId>> = self.blocked_flows.iter().copied().map(Some).collect();
+        if connection.is_none() && flows.is_empty() {
+            return;
+        }
+        self.blocked_due.clear();
+        self.blocked_due.extend(connection);
+        self.blocked_due.extend(flows);
+        self.blocked_interval = (self.blocked_interval * 2).min(BLOCKED_INTERVAL.1);
+        self.blocked_probe = Some(now + self.blocked_interval);
+    }
+}

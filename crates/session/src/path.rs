@@ -1,0 +1,346 @@
+//! The state of one path: what is in flight on it, its recovery, its timers, and what it owes the peer.
+
+use std::collections::VecDeque;
+
+use manypath_cc::Acked;
+use manypath_core::{Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowView, Time};
+
+use crate::acks::AckDuty;
+use crate::config::Config;
+use crate::delay::DelayMeter;
+use crate::pacer::Pacer;
+use crate::record::PathStatus;
+
+/// Round-trip time assumed before the first sample, for timers only (RFC 9002 s6.2.2 assumes 333 ms).
+const INITIAL_RTO: Duration = Duration::from_millis(500);
+
+/// However short the round trip, silence shorter than this is no failure: schedulers and radios pause that long.
+const MIN_FAILURE: Duration = Duration::from_millis(250);
+
+/// A data packet that left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) range: DataRange,
+    pub(crate) bytes: Bytes,
+    pub(crate) sent_at: Time,
+    /// The path's `delivered` when it left, and when that value was reached (draft-ietf-ccwg-bbr s4.1).
+    delivered: Bytes,
+    delivered_at: Time,
+    /// When the first packet of the flight it belongs to left.
+    first_sent_at: Time,
+    app_limited: bool,
+    /// Acknowledged or given up.
+    resolved: bool,
+}
+
+/// Data that the scheduler gave to the path and that has not left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    pub(crate) range: DataRange,
+    pub(crate) bytes: Bytes,
+    /// It was sent before.
+    pub(crate) copy: bool,
+}
+
+/// A probe under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe {
+    pub(crate) token: u32,
+    pub(crate) sent_at: Time,
+}
+
+/// One path of a session.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) id: SubflowId,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) pacer: Pacer,
+    /// Assigned, waiting for the pacer or the carrier.
+    pub(crate) queue: VecDeque<Queued>,
+    /// Whether the carrier takes datagrams.
+    pub(crate) carrier_ready: bool,
+    /// Packets from number `base` on; the first is never resolved.
+    sent: VecDeque<Sent>,
+    base: u64,
+    /// The highest number acknowledged.
+    largest_acked: Option<u64>,
+    /// Losses of packets that left before belong to the episode under way (RFC 9002 s7.3.2).
+    recovery_start: Option<Time>,
+    loss: Ewma,
+    /// Packets declared lost since the last path report.
+    pub(crate) lost_since_report: u32,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// While `delivered` is below, packets leave app-limited.
+    app_limited_until: Option<Bytes>,
+    /// When the path was last heard to deliver: an acknowledgement or a PONG.
+    pub(crate) alive_at: Time,
+    /// When anything last left or arrived, for keep-alive.
+    pub(crate) active_at: Time,
+    pub(crate) probe: Option<Probe>,
+    /// On a failed path: when to probe next, and the interval after that.
+    pub(crate) next_probe: Time,
+    pub(crate) probe_interval: Duration,
+    next_token: u32,
+    /// A PING asks for an answer.
+    pub(crate) pong_due: Option<u32>,
+    /// When the last PONG left: their rate is bounded.
+    pub(crate) pong_at: Option<Time>,
+    pub(crate) ack: AckDuty,
+    pub(crate) delay: DelayMeter,
+    pub(crate) report_due: Option<crate::record::DelayReport>,
+    /// Our status, until the peer has acknowledged it, and when to send it again.
+    pub(crate) status: PathStatus,
+    pub(crate) status_due: Option<Time>,
+    pub(crate) status_ack_due: Option<u32>,
+    /// The newest status the peer sent.
+    pub(crate) peer_status_version: Option<u32>,
+    /// Acknowledged by the carrier, not yet by the peer's session.
+    pub(crate) undelivered: VecDeque<(Time, DataRange)>,
+    max_ack_delay: Duration,
+}
+
+impl Path {
+    pub(crate) fn new(now: Time, id: SubflowId, config: &Config, status: PathStatus) -> Self {
+        Self {
+            id,
+            rtt: RttEstimator::new(),
+            pacer: Pacer::new(config.pacing_burst),
+            queue: VecDeque::new(),
+            carrier_ready: true,
+            sent: VecDeque::new(),
+            base: 0,
+            largest_acked: None,
+            recovery_start: None,
+            loss: Ewma::new(0.01),
+            lost_since_report: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            app_limited_until: None,
+            alive_at: now,
+            active_at: now,
+            probe: None,
+            next_probe: now,
+            probe_interval: Duration::ZERO,
+            next_token: 0,
+            pong_due: None,
+            pong_at: None,
+            ack: AckDuty::default(),
+            delay: DelayMeter::default(),
+            report_due: None,
+            status,
+            status_due: None,
+            status_ack_due: None,
+            peer_status_version: None,
+            undelivered: VecDeque::new(),
+            max_ack_delay: config.max_ack_delay,
+        }
+    }
+
+    /// `srtt + 4 rttvar + max_ack_delay`, without floor and without backoff.
+    pub(crate) fn rto(&self) -> Duration {
+        self.rtt.timeout(INITIAL_RTO) + self.max_ack_delay
+    }
+
+    /// A packet without an answer for this long is lost; if nothing at all was answered, the path has failed.
+    pub(crate) fn failure_after(&self) -> Duration {
+        (self.rto() * 2).max(MIN_FAILURE)
+    }
+
+    /// When the first packet in flight, or a probe, left; `None` when no answer is owed.
+    pub(crate) fn waiting_since(&self) -> Option<Time> {
+        let packet = self.sent.front().map(|sent| sent.sent_at);
+        let probe = self.probe.map(|probe| probe.sent_at);
+        packet.into_iter().chain(probe).min()
+    }
+
+    /// The first packet in flight.
+    pub(crate) fn oldest(&self) -> Option<(PacketNumber, &Sent)> {
+        self.sent.front().map(|sent| (PacketNumber(self.base), sent))
+    }
+
+    /// Whether the path must be probed: it is silent for a retransmission timeout, idle, or failed and its turn has come.
+    pub(crate) fn probe_due(&self, now: Time, failed: bool, keep_alive: Duration) -> bool {
+        if failed {
+            return self.next_probe <= now;
+        }
+        self.probe.is_none() && self.probe_at(keep_alive) <= now
+    }
+
+    /// When an active path wants a probe: after an RTO without an answer, or after the keep-alive time without traffic.
+    fn probe_at(&self, keep_alive: Duration) -> Time {
+        let idle = self.active_at + keep_alive;
+        match self.sent.front() {
+            Some(oldest) => idle.min(oldest.sent_at.max(self.alive_at) + self.rto()),
+            None => idle,
+        }
+    }
+
+    /// When the path's own timers want attention; [`Time::MAX`]: never.
+    pub(crate) fn next_deadline(&self, failed: bool, keep_alive: Duration) -> Time {
+        let mut next = self.undelivered.front().map_or(Time::MAX, |(deadline, _)| *deadline);
+        if failed {
+            return next.min(self.next_probe);
+        }
+        if self.probe.is_none() {
+            next = next.min(self.probe_at(keep_alive));
+        }
+        match self.waiting_since() {
+            Some(since) => next.min(since + self.failure_after()),
+            None => next,
+        }
+    }
+
+    /// A token no earlier probe had.
+    pub(crate) fn next_probe_token(&mut self) -> u32 {
+        self.next_token = self.next_token.wrapping_add(1);
+        self.next_token
+    }
+
+    /// Records a packet that leaves; returns its number.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Time,
+        range: DataRange,
+        bytes: Bytes,
+        view: &mut SubflowView,
+    ) -> PacketNumber {
+        if view.in_flight.is_zero() {
+            // draft-ietf-ccwg-bbr s4.1.1.2: a new flight starts here.
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        let number = self.base + self.sent.len() as u64;
+        self.sent.push_back(Sent {
+            range,
+            bytes,
+            sent_at: now,
+            delivered: view.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            app_limited: self.app_limited_until.is_some(),
+            resolved: false,
+        });
+        view.in_flight += bytes;
+        view.last_sent = Some(now);
+        self.active_at = now;
+        self.pacer.on_sent(now, bytes, view.pacing);
+        PacketNumber(number)
+    }
+
+    /// Resolves an acknowledged packet and measures what it tells. `None`: unknown, or resolved before.
+    pub(crate) fn on_acked(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        view: &mut SubflowView,
+    ) -> Option<(Sent, Acked)> {
+        let sent = self.resolve(number)?;
+        self.alive_at = now;
+        self.active_at = now;
+        view.in_flight -= sent.bytes;
+        view.delivered += sent.bytes;
+        let rtt = now.since(sent.sent_at);
+        if self.largest_acked.is_none_or(|largest| number.0 > largest) {
+            // RFC 9002 s5.1: a sample only from the largest newly acknowledged packet.
+            self.largest_acked = Some(number.0);
+            self.rtt.on_sample(rtt, Duration::ZERO);
+            view.latest_rtt = rtt;
+            view.srtt = self.rtt.srtt();
+            view.rttvar = self.rtt.rttvar();
+            view.min_rtt = self.rtt.min().unwrap_or(rtt);
+            view.max_rtt = self.rtt.max();
+        }
+        let in_recovery = self.recovery_start.is_some_and(|start| sent.sent_at <= start);
+        if !in_recovery {
+            self.recovery_start = None;
+            view.in_recovery = false;
+        }
+        view.loss = self.loss.update(0.0);
+        let delivery_rate = self.delivery_rate(now, &sent, view);
+        if self.app_limited_until.is_some_and(|until| view.delivered > until) {
+            self.app_limited_until = None;
+            view.app_limited = false;
+        }
+        let acked = Acked {
+            packet: number,
+            bytes: sent.bytes,
+            sent_at: sent.sent_at,
+            rtt,
+            delivery_rate,
+            delivered_at_send: sent.delivered,
+            in_recovery,
+            app_limited: sent.app_limited,
+        };
+        Some((sent, acked))
+    }
+
+    /// Whether the loss of a packet that left at `sent_at` begins a recovery episode; if so, it begins now.
+    pub(crate) fn begins_episode(&mut self, now: Time, sent_at: Time, view: &mut SubflowView) -> bool {
+        if self.recovery_start.is_some_and(|start| sent_at <= start) {
+            return false;
+        }
+        self.recovery_start = Some(now);
+        view.in_recovery = true;
+        true
+    }
+
+    /// When a packet in flight left; `None` if it is resolved or unknown.
+    pub(crate) fn sent_at(&self, number: PacketNumber) -> Option<Time> {
+        let index = usize::try_from(number.0.checked_sub(self.base)?).ok()?;
+        self.sent.get(index).filter(|sent| !sent.resolved).map(|sent| sent.sent_at)
+    }
+
+    /// Resolves a lost packet. `None`: unknown, or resolved before.
+    pub(crate) fn on_lost(&mut self, number: PacketNumber, view: &mut SubflowView) -> Option<Sent> {
+        let sent = self.resolve(number)?;
+        view.in_flight -= sent.bytes;
+        view.loss = self.loss.update(1.0);
+        self.lost_since_report = self.lost_since_report.saturating_add(1);
+        Some(sent)
+    }
+
+    /// Marks that the path could carry more than there is to send.
+    pub(crate) fn mark_app_limited(&mut self, view: &mut SubflowView) {
+        self.app_limited_until = Some(view.delivered + view.in_flight);
+        view.app_limited = true;
+    }
+
+    /// Packets in flight, oldest first.
+    pub(crate) fn packets_in_flight(&self) -> impl Iterator<Item = PacketNumber> + '_ {
+        let base = self.base;
+        self.sent.iter().enumerate().filter(|(_, sent)| !sent.resolved).map(move |(i, _)| PacketNumber(base + i as u64))
+    }
+
+    fn resolve(&mut self, number: PacketNumber) -> Option<Sent> {
+        let index = usize::try_from(number.0.checked_sub(self.base)?).ok()?;
+        let slot = self.sent.get_mut(index)?;
+        if slot.resolved {
+            return None;
+        }
+        slot.resolved = true;
+        let sent = *slot;
+        while self.sent.front().is_some_and(|first| first.resolved) {
+            self.sent.pop_front();
+            self.base += 1;
+        }
+        Some(sent)
+    }
+
+    /// draft-ietf-ccwg-bbr s4.1: data delivered over the longer of the send and the ACK interval.
+    fn delivery_rate(&mut self, now: Time, sent: &Sent, view: &mut SubflowView) -> Rate {
+        let send_elapsed = sent.sent_at.since(sent.first_sent_at);
+        let ack_elapsed = now.since(sent.delivered_at);
+        self.delivered_at = now;
+        self.first_sent_at = sent.sent_at;
+        let interval = send_elapsed.max(ack_elapsed);
+        // An interval below the smallest round trip is ACK compression (same draft).
+        if interval.is_zero() || interval < view.min_rtt {
+            return Rate::ZERO;
+        }
+        let rate = Rate::from_bytes_per(view.delivered - sent.delivered, interval);
+        view.delivery_rate = rate;
+        view.rate_app_limited = sent.app_limited;
+        rate
+    }
+}

@@ -1,0 +1,508 @@
+//! The session: its paths, its flows, and what the application does with them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use manypath_cc::{CongestionControl, Event, SubflowInit};
+use manypath_core::{
+    Bytes, DataRange, DataSeq, Duration, FlowId, Priority, RangeSet, SubflowId, SubflowState, SubflowView, Time, View,
+};
+use manypath_sched::{Content, Queue, Scheduler};
+
+use crate::acks::Arrivals;
+use crate::config::{Config, MAX_PATHS, PathInit, Role};
+use crate::error::{FlowError, MIN_DATAGRAM, PathError};
+use crate::flow::Flow;
+use crate::path::Path;
+use crate::record::PathStatus;
+
+/// However small the windows are, this much may wait unsent, so that a write is worth a call.
+const MIN_UNSENT: Bytes = Bytes::new(256 << 10);
+
+/// A single write takes at most this much, so that flows that write in turn share the queue.
+const WRITE_QUANTUM: u64 = 64 << 10;
+
+/// Something the application or the engine should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// The peer opened a flow.
+    FlowOpened(FlowId),
+    /// A flow has bytes to read in order, or its end was reached.
+    Readable(FlowId),
+    /// A write that was not admitted in full may be tried again.
+    Writable(FlowId),
+    /// The peer gave up sending on a flow: nothing more can be read.
+    FlowReset {
+        /// The flow.
+        flow: FlowId,
+        /// The peer's reason.
+        code: u32,
+    },
+    /// The peer no longer reads a flow: writing is useless.
+    FlowStopped {
+        /// The flow.
+        flow: FlowId,
+        /// The peer's reason.
+        code: u32,
+    },
+    /// Both directions of a flow are over and acknowledged.
+    FlowClosed(FlowId),
+    /// Nothing is heard on a path: its data goes elsewhere, it is only probed.
+    PathFailed(SubflowId),
+    /// A failed path is heard again.
+    PathRestored(SubflowId),
+    /// The peer said how a path should be used.
+    PathStatus(SubflowId),
+}
+
+/// Totals of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Payload bytes sent for the first time.
+    pub sent: Bytes,
+    /// Payload bytes sent again because they were lost.
+    pub retransmitted: Bytes,
+    /// Payload bytes sent as copies that the scheduler wished for.
+    pub duplicated: Bytes,
+    /// Sequence numbers that the peer's session acknowledged.
+    pub acknowledged: Bytes,
+    /// Payload bytes received for the first time.
+    pub received: Bytes,
+    /// Payload bytes received that had arrived before.
+    pub received_again: Bytes,
+    /// Records received that could not be taken: too scattered, or for abandoned flows.
+    pub dropped_records: u64,
+}
+
+/// A connection: flows over paths. Sans-IO; see the crate documentation for the calls and their order.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) config: Config,
+    pub(crate) cc: Box<dyn CongestionControl>,
+    pub(crate) scheduler: Box<dyn Scheduler>,
+    pub(crate) view: View,
+    /// Indexed by subflow id; `None` where a path was removed.
+    pub(crate) paths: Vec<Option<Path>>,
+    pub(crate) queue: Queue,
+    pub(crate) flows: BTreeMap<FlowId, Flow>,
+    /// Flows of the peer that are over, by half their id, so that they are contiguous.
+    closed_flows: RangeSet,
+    next_flow: u32,
+    pub(crate) arrivals: Arrivals,
+    /// Sequence numbers that the application consumed or that were dropped: the window moves with them.
+    pub(crate) consumed: u64,
+    /// Right edge of the receive window as last advertised.
+    pub(crate) advertised: DataSeq,
+    pub(crate) events: VecDeque<SessionEvent>,
+    /// Flows that owe the peer a control record.
+    pub(crate) control_flows: VecDeque<FlowId>,
+    /// Flows with data that their window forbids, or `None` for the connection: the peer is asked at `blocked_probe`.
+    pub(crate) blocked_flows: Vec<FlowId>,
+    pub(crate) blocked_probe: Option<Time>,
+    pub(crate) blocked_interval: Duration,
+    /// A BLOCKED record is to leave.
+    pub(crate) blocked_due: VecDeque<Option<FlowId>>,
+    /// Whether a write waits for room.
+    pub(crate) writers_waiting: bool,
+    pub(crate) totals: Totals,
+    /// The path that is asked first for something to send, so that paths take turns.
+    pub(crate) turn: usize,
+    #[cfg(test)]
+    pub(crate) mutation: crate::mutation::Mutation,
+}
+
+impl Session {
+    /// A session without paths.
+    pub fn new(config: Config, cc: Box<dyn CongestionControl>, scheduler: Box<dyn Scheduler>) -> Self {
+        let mut queue = Queue::new(config.record_header);
+        queue.extend_window(DataSeq(config.peer.receive_window.get()));
+        queue.set_buffer(config.send_buffer);
+        let next_flow = match config.role {
+            Role::Client => 0,
+            Role::Server => 1,
+        };
+        Self {
+            advertised: DataSeq(config.receive_window.get()),
+            config,
+            cc,
+            scheduler,
+            view: View::default(),
+            paths: Vec::new(),
+            queue,
+            flows: BTreeMap::new(),
+            closed_flows: RangeSet::new(),
+            next_flow,
+            arrivals: Arrivals::default(),
+            consumed: 0,
+            events: VecDeque::new(),
+            control_flows: VecDeque::new(),
+            blocked_flows: Vec::new(),
+            blocked_probe: None,
+            blocked_interval: Duration::ZERO,
+            blocked_due: VecDeque::new(),
+            writers_waiting: false,
+            totals: Totals::default(),
+            turn: 0,
+            #[cfg(test)]
+            mutation: crate::mutation::Mutation::None,
+        }
+    }
+
+    // Paths.
+
+    /// Adds a path. Its id is the lowest that is free.
+    ///
+    /// # Errors
+    /// If there are too many paths or its datagrams are too small.
+    pub fn add_path(&mut self, now: Time, init: PathInit) -> Result<SubflowId, PathError> {
+        if init.max_datagram.get() < MIN_DATAGRAM {
+            return Err(PathError::DatagramTooSmall(init.max_datagram.get()));
+        }
+        let limit = self.config.max_paths.min(MAX_PATHS);
+        let index = self.paths.iter().position(Option::is_none).unwrap_or(self.paths.len());
+        let id = u32::try_from(index).ok().filter(|index| *index < limit).ok_or(PathError::TooManyPaths(limit))?;
+        let id = SubflowId(id);
+        let status = PathStatus { version: 0, cost_milli: milli(init.cost), backup: init.priority == Priority::Backup };
+        let mut path = Path::new(now, id, &self.config, status);
+        if (init.cost, init.priority) != (1.0, Priority::Normal) {
+            path.status.version = 1;
+            path.status_due = Some(now);
+        }
+        let mut view = SubflowView::new(id, init.max_datagram);
+        view.cost = init.cost;
+        view.priority = init.priority;
+        if index == self.paths.len() {
+            self.paths.push(Some(path));
+            self.view.subflows.push(view);
+        } else {
+            self.queue.forget_carrier(id);
+            self.paths[index] = Some(path);
+            self.view.subflows[index] = view;
+        }
+        let initial_window = init.max_datagram * self.config.initial_window_packets;
+        self.cc.add_subflow(now, id, SubflowInit { mss: init.max_datagram, initial_window });
+        self.refresh_all_limits();
+        self.want_ack(now, id);
+        Ok(id)
+    }
+
+    /// Removes a path; what it carried goes to the others.
+    pub fn remove_path(&mut self, now: Time, id: SubflowId) {
+        if self.path(id).is_none() {
+            return;
+        }
+        self.take_back(now, id);
+        self.paths[id.index()] = None;
+        let mss = self.view.subflows[id.index()].mss;
+        self.view.subflows[id.index()] = SubflowView { state: SubflowState::Closed, ..SubflowView::new(id, mss) };
+        self.cc.remove_subflow(now, id);
+        self.refresh_all_limits();
+    }
+
+    /// The carrier's datagrams have another size now. What was cut for a larger size is cut again when it leaves.
+    pub fn set_max_datagram(&mut self, id: SubflowId, size: Bytes) {
+        if let Some(view) = self.view.subflows.get_mut(id.index()) {
+            view.mss = size.max(Bytes::new(MIN_DATAGRAM));
+        }
+    }
+
+    /// Says whether the carrier takes datagrams; while it does not, nothing is emitted for it.
+    pub fn set_carrier_ready(&mut self, id: SubflowId, ready: bool) {
+        if let Some(path) = self.path_mut(id) {
+            path.carrier_ready = ready;
+        }
+    }
+
+    /// Changes how a path is used, here and at the peer.
+    pub fn set_path_status(&mut self, now: Time, id: SubflowId, cost: f64, priority: Priority) {
+        if let Some(path) = self.path_mut(id) {
+            let version = path.status.version.wrapping_add(1);
+            path.status = PathStatus { version, cost_milli: milli(cost), backup: priority == Priority::Backup };
+            path.status_due = Some(now);
+            let view = &mut self.view.subflows[id.index()];
+            (view.cost, view.priority) = (cost.max(0.0), priority);
+        }
+    }
+
+    /// All subflows, as controllers and schedulers see them.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The send queue, as schedulers see it.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The controller, to inspect.
+    pub fn controller(&self) -> &dyn CongestionControl {
+        &*self.cc
+    }
+
+    /// The scheduler, to inspect.
+    pub fn scheduler(&self) -> &dyn Scheduler {
+        &*self.scheduler
+    }
+
+    /// What was moved so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// How many flows are open.
+    pub fn open_flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Bytes received and not consumed, over all flows.
+    pub fn receive_buffered(&self) -> Bytes {
+        self.flows.values().map(|flow| Bytes::new(flow.recv.buffered())).sum()
+    }
+
+    // Flows.
+
+    /// Opens a flow.
+    ///
+    /// # Errors
+    /// If the peer allows no more at once.
+    pub fn open_flow(&mut self) -> Result<FlowId, FlowError> {
+        let own = self.next_flow % 2;
+        let open = self.flows.keys().filter(|id| id.0 % 2 == own).count();
+        if open >= self.config.peer.max_flows as usize || self.next_flow >= u32::MAX - 2 {
+            return Err(FlowError::TooManyFlows);
+        }
+        let id = FlowId(self.next_flow);
+        self.next_flow += 2;
+        self.insert_flow(id);
+        Ok(id)
+    }
+
+    /// Admits up to `len` more bytes of a flow; returns how many. The engine keeps them until [`released`](Self::released)
+    /// passes them. If it is less than `len`, [`SessionEvent::Writable`] says when to try again.
+    ///
+    /// # Errors
+    /// If the flow is closed or its sending half is over.
+    pub fn write(&mut self, now: Time, id: FlowId, len: u64) -> Result<u64, FlowError> {
+        let room = self.write_room();
+        let flow = self.flows.get_mut(&id).ok_or(FlowError::Closed)?;
+        if flow.send.ended {
+            return Err(FlowError::Finished);
+        }
+        let allowed = flow.send.limit - flow.send.written;
+        let accepted = len.min(allowed).min(room).min(WRITE_QUANTUM);
+        let content = Content::Data { flow: id, offset: flow.send.written, fin: false };
+        flow.send.written += accepted;
+        if accepted < len {
+            flow.wants_to_write = true;
+            self.writers_waiting = true;
+            if accepted == allowed && !self.blocked_flows.contains(&id) {
+                self.blocked_flows.push(id);
+                self.arm_blocked_probe(now);
+            }
+        }
+        self.queue.admit(content, accepted);
+        Ok(accepted)
+    }
+
+    /// Ends the sending half of a flow; what was written still arrives.
+    ///
+    /// # Errors
+    /// If the flow is closed or its sending half is over.
+    pub fn finish(&mut self, id: FlowId) -> Result<(), FlowError> {
+        let flow = self.flows.get_mut(&id).ok_or(FlowError::Closed)?;
+        if flow.send.ended {
+            return Err(FlowError::Finished);
+        }
+        flow.send.ended = true;
+        self.queue.admit(Content::Data { flow: id, offset: flow.send.written, fin: true }, 1);
+        Ok(())
+    }
+
+    /// Gives up the sending half of a flow; what was not delivered yet never is.
+    pub fn reset(&mut self, id: FlowId, code: u32) {
+        if let Some(flow) = self.flows.get_mut(&id)
+            && !flow.send.done
+        {
+            flow.send.ended = true;
+            self.queue.abandon(id);
+            self.queue.admit(Content::Reset { flow: id, code }, 1);
+        }
+    }
+
+    /// Gives up the receiving half of a flow: what arrives is dropped, and the peer is asked to stop.
+    pub fn stop(&mut self, now: Time, id: FlowId, code: u32) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        if flow.recv.done || flow.recv.abandoned {
+            return;
+        }
+        flow.recv.abandoned = true;
+        flow.stop_due = Some(code);
+        let dropped = flow.recv.buffered();
+        let whole = flow.recv.length.is_some_and(|length| flow.recv.consumed + dropped == length);
+        flow.recv.done = whole;
+        self.control_flows.push_back(id);
+        self.on_consumed(now, dropped);
+        self.close_if_done(id);
+    }
+
+    /// Offsets of a flow below this are acknowledged: the engine may forget their bytes. For a closed flow: all of them.
+    pub fn released(&self, id: FlowId) -> u64 {
+        self.flows.get(&id).map_or(u64::MAX, |flow| flow.send.released)
+    }
+
+    /// The offsets of a flow that can be read in order now.
+    pub fn readable(&self, id: FlowId) -> Range<u64> {
+        self.flows.get(&id).filter(|flow| !flow.recv.abandoned).map_or(0..0, |flow| flow.recv.readable())
+    }
+
+    /// Whether everything up to the end of a flow was consumed.
+    pub fn is_finished(&self, id: FlowId) -> bool {
+        self.flows.get(&id).is_none_or(|flow| flow.recv.is_finished())
+    }
+
+    /// The application took `len` of the readable bytes.
+    pub fn consume(&mut self, now: Time, id: FlowId, len: u64) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let readable = flow.recv.readable();
+        let len = len.min(readable.end - readable.start);
+        flow.recv.consumed += len;
+        flow.readable_reported = false;
+        let window = self.config.flow_window.get();
+        if flow.recv.length.is_none() && flow.recv.consumed + window - flow.recv.limit >= window / 4 {
+            flow.recv.limit = flow.recv.consumed + window;
+            if !flow.window_due {
+                flow.window_due = true;
+                self.control_flows.push_back(id);
+            }
+        }
+        if flow.recv.is_finished() {
+            flow.recv.done = true;
+        }
+        self.on_consumed(now, len);
+        self.close_if_done(id);
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<SessionEvent> {
+        self.events.pop_front()
+    }
+
+    // Shared by the parts of the session.
+
+    pub(crate) fn path(&self, id: SubflowId) -> Option<&Path> {
+        self.paths.get(id.index())?.as_ref()
+    }
+
+    pub(crate) fn path_mut(&mut self, id: SubflowId) -> Option<&mut Path> {
+        self.paths.get_mut(id.index())?.as_mut()
+    }
+
+    /// Reads the controller's limits of one subflow.
+    pub(crate) fn refresh_limits(&mut self, id: SubflowId) {
+        let limits = self.cc.limits(id);
+        let view = &mut self.view.subflows[id.index()];
+        view.cwnd = limits.cwnd;
+        view.pacing = limits.pacing;
+        view.ssthresh = limits.ssthresh.unwrap_or(Bytes::MAX);
+    }
+
+    pub(crate) fn refresh_all_limits(&mut self) {
+        for index in 0..self.paths.len() {
+            if let Some(path) = &self.paths[index] {
+                self.refresh_limits(path.id);
+            }
+        }
+    }
+
+    /// Tells the controller something about a subflow.
+    pub(crate) fn notify(&mut self, now: Time, id: SubflowId, event: &Event) {
+        self.cc.on_event(now, id, event, &self.view);
+        self.refresh_limits(id);
+    }
+
+    pub(crate) fn insert_flow(&mut self, id: FlowId) {
+        let flow = Flow::new(self.config.peer.flow_window.get(), self.config.flow_window.get());
+        self.flows.insert(id, flow);
+    }
+
+    pub(crate) fn was_closed(&self, id: FlowId) -> bool {
+        if self.is_peers_flow(id) {
+            self.closed_flows.contains(DataSeq(u64::from(id.0 / 2)))
+        } else {
+            id.0 < self.next_flow && !self.flows.contains_key(&id)
+        }
+    }
+
+    /// Whether the peer may open this flow.
+    pub(crate) fn is_peers_flow(&self, id: FlowId) -> bool {
+        id.0 % 2 != self.next_flow % 2
+    }
+
+    pub(crate) fn close_if_done(&mut self, id: FlowId) {
+        if self.flows.get(&id).is_some_and(Flow::is_closed) {
+            self.flows.remove(&id);
+            if self.is_peers_flow(id) {
+                self.closed_flows.insert(DataRange::new(DataSeq(u64::from(id.0 / 2)), 1));
+            }
+            self.blocked_flows.retain(|held| *held != id);
+            self.events.push_back(SessionEvent::FlowClosed(id));
+        }
+    }
+
+    /// Moves the receive window by what was consumed or dropped; tells the peer when it is worth it.
+    pub(crate) fn on_consumed(&mut self, now: Time, len: u64) {
+        self.consumed += len;
+        let window = self.config.receive_window.get();
+        if self.consumed + window - self.advertised.0 >= window / 4
+            && let Some(id) = self.control_path()
+        {
+            self.want_ack(now, id);
+        }
+    }
+
+    pub(crate) fn want_ack(&mut self, now: Time, id: SubflowId) {
+        if let Some(path) = self.path_mut(id) {
+            path.ack.want(now);
+        }
+    }
+
+    /// Where control records without a path of their own go: the fastest usable path, or any that is open.
+    pub(crate) fn control_path(&self) -> Option<SubflowId> {
+        let fastest = self.view.usable().filter(|view| self.path(view.id).is_some_and(|path| path.carrier_ready));
+        let fastest = fastest.min_by_key(|view| view.srtt.unwrap_or_default());
+        fastest.or_else(|| self.view.open().next()).map(|view| view.id)
+    }
+
+    /// How much more may be admitted: bounded by the sender's memory, and by what paths can soon take, so that a short
+    /// flow does not wait behind everything that a long one has to say.
+    fn write_room(&self) -> u64 {
+        let windows: Bytes = self.view.usable().map(|view| view.cwnd).sum();
+        let unsent = windows.max(MIN_UNSENT) - self.queue.unsent();
+        let memory = self.config.send_buffer - self.queue.held();
+        unsent.min(memory).get()
+    }
+
+    /// Tells waiting writers when there is room again.
+    pub(crate) fn wake_writers(&mut self) {
+        if !self.writers_waiting || self.write_room() < WRITE_QUANTUM.min(self.config.send_buffer.get() / 4).max(1) {
+            return;
+        }
+        self.writers_waiting = false;
+        for (id, flow) in &mut self.flows {
+            if flow.wants_to_write {
+                if flow.send.written < flow.send.limit {
+                    flow.wants_to_write = false;
+                    self.events.push_back(SessionEvent::Writable(*id));
+                } else {
+                    self.writers_waiting = true;
+                }
+            }
+        }
+    }
+}
+
+/// A cost in the thousandths that records carry.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // float to integer casts saturate, NaN gives 0
+fn milli(cost: f64) -> u32 {
+    (cost * 1000.0 + 0.5) as u32
+}
