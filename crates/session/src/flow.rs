@@ -78,10 +78,10 @@ impl Flow {
 }
 
 impl RecvHalf {
-    /// Checks a record against the window and the flow's length, without taking it.
-    pub(crate) fn check(&self, offset: u64, len: u64, fin: bool) -> Result<(), ProtocolError> {
+    /// Checks a record against the window, which ends at `limit`, and the flow's length, without taking it.
+    pub(crate) fn check(&self, offset: u64, len: u64, fin: bool, limit: u64) -> Result<(), ProtocolError> {
         let end = offset.saturating_add(len);
-        if end > self.limit {
+        if end > limit {
             return Err(ProtocolError::FlowWindowExceeded);
         }
         let highest = self.received.last().map_or(self.consumed, |range| range.end.0);

@@ -177,10 +177,9 @@ impl Session {
     fn on_data(&mut self, now: Time, id: SubflowId, data: &Data) -> Result<Received, ProtocolError> {
         let range = data.range();
         let left = self.arrivals.left();
-        #[cfg(test)]
-        let window_end = self.mutation.window_end(self.advertised);
-        #[cfg(not(test))]
         let window_end = self.advertised;
+        #[cfg(test)]
+        let window_end = DataSeq(self.mutation.receive_limit(window_end.0));
         if range.end > window_end {
             return Err(ProtocolError::WindowExceeded);
         }
@@ -205,7 +204,11 @@ impl Session {
             return Err(ProtocolError::UnknownFlow);
         };
         let len = u64::from(data.len);
-        flow.recv.check(data.offset, len, data.fin)?;
+        #[cfg(test)]
+        let limit = self.mutation.receive_limit(flow.recv.limit);
+        #[cfg(not(test))]
+        let limit = flow.recv.limit;
+        flow.recv.check(data.offset, len, data.fin, limit)?;
         if flow.recv.range_count() >= MAX_FLOW_RANGES && data.offset > flow.recv.readable().end {
             self.totals.dropped_records += 1;
             return Ok(Received::Nothing);
@@ -309,7 +312,10 @@ impl Session {
         if claimed > highest {
             return Err(ProtocolError::AckOfUnsent);
         }
-        self.queue.extend_window(ack.window_end);
+        let window_end = ack.window_end;
+        #[cfg(test)]
+        let window_end = DataSeq(self.mutation.send_limit(window_end.0));
+        self.queue.extend_window(window_end);
         let old_left = self.queue.left_edge();
         let edge = self.queue.segment_at(old_left).map(|segment| (segment.last_subflow, segment.retransmitted));
         self.release_below(ack.left);

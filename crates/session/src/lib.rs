@@ -14,6 +14,8 @@
 //! Dependencies: `thiserror` for error types.
 
 mod acks;
+#[cfg(test)]
+mod adversary;
 mod config;
 mod delay;
 mod error;

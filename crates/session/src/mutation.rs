@@ -1,7 +1,5 @@
 //! Deliberate faults, for the tests that show that the adversary finds them. Compiled into tests only.
 
-use manypath_core::DataSeq;
-
 use crate::acks::Arrival;
 
 /// A part of the session that is missing.
@@ -11,16 +9,26 @@ pub(crate) enum Mutation {
     None,
     /// Lost data is not sent again.
     NoRetransmission,
-    /// The sender's idea of the window is ignored by the receiver, and the sender sends beyond it.
+    /// The sender takes no notice of the windows.
     NoWindowCheck,
+    /// Neither does the receiver, whose memory then grows without bound.
+    NoWindowCheckAtBothEnds,
     /// Records that arrived before are taken again.
     NoDeduplication,
 }
 
 impl Mutation {
-    /// Where the window ends.
-    pub(crate) fn window_end(self, advertised: DataSeq) -> DataSeq {
-        if self == Self::NoWindowCheck { DataSeq(u64::MAX) } else { advertised }
+    /// The first position the sender may not use, when `limit` is what the receiver said.
+    pub(crate) fn send_limit(self, limit: u64) -> u64 {
+        match self {
+            Self::NoWindowCheck | Self::NoWindowCheckAtBothEnds => u64::MAX,
+            _ => limit,
+        }
+    }
+
+    /// The first position the receiver does not take, when `limit` is what it said.
+    pub(crate) fn receive_limit(self, limit: u64) -> u64 {
+        if self == Self::NoWindowCheckAtBothEnds { u64::MAX } else { limit }
     }
 
     /// What an arrival counts as.

@@ -288,7 +288,10 @@ impl Session {
         if flow.send.ended {
             return Err(FlowError::Finished);
         }
-        let allowed = flow.send.limit - flow.send.written;
+        let limit = flow.send.limit;
+        #[cfg(test)]
+        let limit = self.mutation.send_limit(limit);
+        let allowed = limit - flow.send.written;
         let accepted = len.min(allowed).min(room).min(WRITE_QUANTUM);
         let content = Content::Data { flow: id, offset: flow.send.written, fin: false };
         flow.send.written += accepted;

@@ -1,0 +1,373 @@
+//! Two sessions against each other over an adversarial carrier, in virtual time.
+//!
+//! The adversary loses, duplicates and reorders datagrams, kills paths and brings them back, shrinks datagrams, never
+//! reports some losses, and acknowledges packets whose records it drops. Required is: every byte once and in order, memory
+//! within the windows, and no stall while one path lives.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use manypath_core::{
+    AlgorithmSpec, Bytes, DataRange, DataSeq, Duration, FlowId, PacketNumber, RangeSet, SubflowId, Time,
+};
+use proptest::prelude::*;
+
+use crate::mutation::Mutation;
+use crate::{Config, PathInit, Received, Record, Role, Session, SessionEvent};
+
+/// What the adversary does to one path, both ways.
+#[derive(Clone, Debug)]
+struct Hostility {
+    delay: Duration,
+    jitter: Duration,
+    loss: f64,
+    duplication: f64,
+    /// Acknowledged by the carrier, dropped before the session.
+    swallowed: f64,
+    /// Losses that the carrier does not report.
+    unreported: f64,
+    /// From and until when nothing passes.
+    dead: Option<(Time, Time)>,
+    /// From when on datagrams are this small.
+    shrinks: Option<(Time, Bytes)>,
+}
+
+#[derive(Clone, Debug)]
+struct Plan {
+    seed: u64,
+    paths: Vec<Hostility>,
+    flows: Vec<u64>,
+    window: u64,
+    scheduler: &'static str,
+    controller: &'static str,
+    mutation: Mutation,
+}
+
+#[derive(Debug)]
+enum Happening {
+    Record { to: usize, path: usize, record: Record },
+    Acked { at: usize, path: usize, packet: PacketNumber },
+    Lost { at: usize, path: usize, packet: PacketNumber },
+    Shrink { path: usize, size: Bytes },
+    Read,
+}
+
+/// What one end's application and engine know.
+#[derive(Default)]
+struct Host {
+    /// Per flow: what is left to write, and whether the end was written.
+    writing: BTreeMap<FlowId, (u64, bool)>,
+    /// Per flow: bytes stored by offset.
+    stored: BTreeMap<FlowId, RangeSet>,
+    /// Per flow: bytes read, and whether the end was seen.
+    read: BTreeMap<FlowId, (u64, bool)>,
+}
+
+struct Duel {
+    plan: Plan,
+    now: Time,
+    random: u64,
+    ends: [Session; 2],
+    hosts: [Host; 2],
+    happenings: BinaryHeap<Reverse<(Time, u64)>>,
+    details: BTreeMap<u64, Happening>,
+    next: u64,
+}
+
+fn session(role: Role, plan: &Plan) -> Session {
+    let mut config = Config::new(role);
+    config.receive_window = Bytes::new(plan.window);
+    config.flow_window = Bytes::new(plan.window / 2);
+    config.send_buffer = Bytes::new(plan.window * 4);
+    config.peer.receive_window = config.receive_window;
+    config.peer.flow_window = config.flow_window;
+    let cc = manypath_cc::create(&plan.controller.parse::<AlgorithmSpec>().unwrap(), plan.seed).unwrap();
+    let scheduler = manypath_sched::create(&plan.scheduler.parse::<AlgorithmSpec>().unwrap()).unwrap();
+    let mut session = Session::new(config, cc, scheduler);
+    session.mutation = plan.mutation;
+    for _ in &plan.paths {
+        session.add_path(Time::ZERO, PathInit::new(Bytes::new(1400))).unwrap();
+    }
+    session
+}
+
+impl Duel {
+    fn new(plan: Plan) -> Self {
+        let ends = [session(Role::Client, &plan), session(Role::Server, &plan)];
+        let mut duel = Self {
+            random: plan.seed | 1,
+            plan,
+            now: Time::ZERO,
+            ends,
+            hosts: [Host::default(), Host::default()],
+            happenings: BinaryHeap::new(),
+            details: BTreeMap::new(),
+            next: 0,
+        };
+        for (index, size) in duel.plan.flows.clone().into_iter().enumerate() {
+            let opener = index % 2;
+            let flow = duel.ends[opener].open_flow().unwrap();
+            duel.hosts[opener].writing.insert(flow, (size, false));
+        }
+        for (path, hostility) in duel.plan.paths.clone().into_iter().enumerate() {
+            if let Some((at, size)) = hostility.shrinks {
+                duel.later(at, Happening::Shrink { path, size });
+            }
+        }
+        duel.later(Time::from_millis(1), Happening::Read);
+        duel
+    }
+
+    fn chance(&mut self) -> f64 {
+        // xorshift64*: the adversary's own dice.
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn later(&mut self, at: Time, happening: Happening) {
+        self.details.insert(self.next, happening);
+        self.happenings.push(Reverse((at, self.next)));
+        self.next += 1;
+    }
+
+    fn transit(&mut self, path: usize) -> Duration {
+        let jitter = self.chance();
+        self.plan.paths[path].delay + self.plan.paths[path].jitter.mul_f64(jitter)
+    }
+
+    fn is_dead(&self, path: usize, at: Time) -> bool {
+        self.plan.paths[path].dead.is_some_and(|(from, until)| from <= at && at < until)
+    }
+
+    /// Everything both ends want to do now.
+    fn settle(&mut self) {
+        for end in 0..2 {
+            self.write(end);
+            while let Some(event) = self.ends[end].poll_event() {
+                match event {
+                    SessionEvent::FlowOpened(flow) => {
+                        // The answering direction carries a few bytes of its own.
+                        self.hosts[end].writing.insert(flow, (100, false));
+                    }
+                    SessionEvent::Writable(_) => self.write(end),
+                    _ => {}
+                }
+            }
+            while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
+                self.carry(end, transmit.subflow.index(), transmit.record, transmit.packet);
+            }
+            let (limit, buffer) = (self.plan.window, self.plan.window * 4);
+            assert!(self.ends[end].queue().held().get() <= buffer + 16, "the sender holds more than its buffer");
+            assert!(self.ends[end].receive_buffered().get() <= limit, "the receiver holds more than its window");
+        }
+    }
+
+    fn write(&mut self, end: usize) {
+        let now = self.now;
+        for (flow, (left, ended)) in &mut self.hosts[end].writing {
+            while *left > 0 {
+                let accepted = self.ends[end].write(now, *flow, *left).unwrap_or(0);
+                *left -= accepted;
+                if accepted == 0 {
+                    break;
+                }
+            }
+            if *left == 0 && !*ended {
+                self.ends[end].finish(*flow).unwrap();
+                *ended = true;
+            }
+        }
+    }
+
+    fn carry(&mut self, from: usize, path: usize, record: Record, packet: Option<PacketNumber>) {
+        let hostility = self.plan.paths[path].clone();
+        let (there, back) = (self.transit(path), self.transit(path));
+        let arrival = self.now + there;
+        let (lost, swallowed) = (self.chance() < hostility.loss, self.chance() < hostility.swallowed);
+        if lost || self.is_dead(path, arrival) {
+            if let Some(packet) = packet
+                && self.chance() >= hostility.unreported
+                && !self.is_dead(path, arrival + back)
+            {
+                let at = arrival + back + hostility.delay;
+                self.later(at, Happening::Lost { at: from, path, packet });
+            }
+            return;
+        }
+        if let Some(packet) = packet
+            && !self.is_dead(path, arrival + back)
+        {
+            self.later(arrival + back, Happening::Acked { at: from, path, packet });
+        }
+        if packet.is_some() && swallowed {
+            return;
+        }
+        self.later(arrival, Happening::Record { to: 1 - from, path, record });
+        if self.chance() < hostility.duplication {
+            let again = arrival + self.transit(path);
+            self.later(again, Happening::Record { to: 1 - from, path, record });
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let now = self.now;
+        match happening {
+            Happening::Record { to, path, record } => {
+                let received = self.ends[to].on_record(now, SubflowId(path as u32), &record, false);
+                match received.expect("an honest peer breaks no rule") {
+                    Received::Nothing => {}
+                    Received::Store { flow, offset, len, .. } => {
+                        let range = DataRange::new(DataSeq(offset), u64::from(len));
+                        self.hosts[to].stored.entry(flow).or_default().insert(range);
+                    }
+                }
+            }
+            Happening::Acked { at, path, packet } => self.ends[at].on_acked(now, SubflowId(path as u32), packet),
+            Happening::Lost { at, path, packet } => self.ends[at].on_lost(now, SubflowId(path as u32), packet),
+            Happening::Shrink { path, size } => {
+                for end in &mut self.ends {
+                    end.set_max_datagram(SubflowId(path as u32), size);
+                }
+            }
+            Happening::Read => {
+                self.read();
+                self.later(now + Duration::from_millis(7), Happening::Read);
+            }
+        }
+    }
+
+    /// Both applications read what is there, and check it.
+    fn read(&mut self) {
+        for end in 0..2 {
+            let flows: Vec<FlowId> =
+                self.hosts[end].stored.keys().chain(self.hosts[end].writing.keys()).copied().collect();
+            for flow in flows {
+                let readable = self.ends[end].readable(flow);
+                let (read, ended) = self.hosts[end].read.entry(flow).or_default();
+                if readable.end > readable.start {
+                    assert_eq!(readable.start, *read, "bytes come in order");
+                    let range = DataRange::between(DataSeq(readable.start), DataSeq(readable.end));
+                    let stored = self.hosts[end].stored.get(&flow).is_some_and(|stored| stored.covers(range));
+                    assert!(stored, "readable bytes were stored");
+                    *read = readable.end;
+                }
+                let len = readable.end - readable.start;
+                if !*ended {
+                    self.ends[end].consume(self.now, flow, len);
+                    *ended = self.ends[end].is_finished(flow) && *read > 0;
+                }
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        let opened = self.plan.flows.iter().enumerate().all(|(index, size)| {
+            let flow = FlowId(u32::try_from(index).unwrap() / 2 * 2 + u32::try_from(index % 2).unwrap());
+            self.hosts[1 - index % 2].read.get(&flow) == Some(&(*size, true))
+        });
+        opened && self.ends.iter().all(|end| end.queue().is_empty())
+    }
+
+    /// Runs until everything arrived; `Err` says what is missing when time is up.
+    fn run(&mut self, limit: Duration) -> Result<Time, String> {
+        let end = Time::ZERO + limit;
+        self.settle();
+        while !self.is_complete() {
+            let timer = self.ends.iter().filter_map(Session::next_timeout).min().unwrap_or(Time::MAX);
+            let next = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
+            if timer.min(next) > end {
+                return Err(format!("stalled: {:?} read of {:?}", self.hosts[1].read, self.plan.flows));
+            }
+            if next <= timer {
+                let Some(Reverse((at, id))) = self.happenings.pop() else { break };
+                self.now = at.max(self.now);
+                if let Some(happening) = self.details.remove(&id) {
+                    self.happen(happening);
+                }
+            } else {
+                // An engine's timers are never early and a little late.
+                self.now = timer.max(self.now) + Duration::from_micros(1);
+                self.ends.iter_mut().for_each(|end| end.on_timeout(self.now));
+            }
+            self.settle();
+        }
+        Ok(self.now)
+    }
+}
+
+fn hostility() -> impl Strategy<Value = Hostility> {
+    let rates = (0.0..0.3_f64, 0.0..0.2_f64, 0.0..0.1_f64, prop_oneof![Just(0.0), Just(1.0), Just(0.5)]);
+    let dead = prop::option::of((0_u64..3_000, 1_u64..8_000));
+    let shrinks = prop::option::of((0_u64..2_000, 300_u64..1_400));
+    (1_u64..150, 0_u64..50, rates, dead, shrinks).prop_map(|(delay, jitter, rates, dead, shrinks)| Hostility {
+        delay: Duration::from_millis(delay),
+        jitter: Duration::from_millis(jitter),
+        loss: rates.0,
+        duplication: rates.1,
+        swallowed: rates.2,
+        unreported: rates.3,
+        dead: dead.map(|(from, len)| (Time::from_millis(from), Time::from_millis(from + len))),
+        shrinks: shrinks.map(|(at, size)| (Time::from_millis(at), Bytes::new(size))),
+    })
+}
+
+fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
+    let names = (prop::sample::select(vec!["minrtt"]), prop::sample::select(vec!["reno", "cubic"]));
+    let flows = prop::collection::vec(1_u64..400_000, 1..8);
+    (any::<u64>(), prop::collection::vec(hostility(), 1..4), flows, 20_000_u64..300_000, names).prop_map(
+        move |(seed, paths, flows, window, (scheduler, controller))| Plan {
+            seed,
+            paths,
+            flows,
+            window,
+            scheduler,
+            controller,
+            mutation,
+        },
+    )
+}
+
+/// Long enough for the most hostile plan on a single path: 30% loss each way, windows of one or two packets.
+const PATIENCE: Duration = Duration::from_secs(1_500);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_byte_arrives_once_and_in_order(plan in plan(Mutation::None)) {
+        prop_assert_eq!(Duel::new(plan).run(PATIENCE).map(|_| ()), Ok(()));
+    }
+}
+
+/// Whether some plan defeats a session with a part missing.
+fn is_found(mutation: Mutation) -> bool {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::{Config as RunnerConfig, RngAlgorithm, TestRng, TestRunner};
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(RunnerConfig::default(), random);
+    (0..40).any(|_| {
+        let plan = plan(mutation).new_tree(&mut runner).expect("plans are never rejected").current();
+        // The whole session survives the same plan.
+        Duel::new(Plan { mutation: Mutation::None, ..plan.clone() }).run(PATIENCE).expect("no part is missing");
+        let attempt = std::panic::catch_unwind(|| Duel::new(plan).run(PATIENCE).is_err());
+        attempt.unwrap_or(true)
+    })
+}
+
+#[test]
+fn the_adversary_finds_a_session_without_retransmission() {
+    assert!(is_found(Mutation::NoRetransmission));
+}
+
+#[test]
+fn the_adversary_finds_a_session_without_window_check() {
+    assert!(is_found(Mutation::NoWindowCheck));
+    assert!(is_found(Mutation::NoWindowCheckAtBothEnds));
+}
+
+#[test]
+fn the_adversary_finds_a_session_without_deduplication() {
+    assert!(is_found(Mutation::NoDeduplication));
+}
