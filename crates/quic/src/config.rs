@@ -1,0 +1,151 @@
+//! What a user may set, with defaults that fit two home uplinks.
+
+use std::net::{IpAddr, SocketAddr};
+
+use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority};
+
+use crate::identity::Identity;
+use crate::tls::Trust;
+
+/// How a session moves its data. Each endpoint has its own; only windows and limits are told to the peer.
+#[derive(Clone, Debug)]
+pub struct TransportConfig {
+    /// Congestion controller, from the registry of `manypath_cc`.
+    pub cc: AlgorithmSpec,
+    /// Packet scheduler, from the registry of `manypath_sched`.
+    pub sched: AlgorithmSpec,
+    /// Seed of the controller's randomness; `None` draws one from the operating system.
+    pub seed: Option<u64>,
+    /// The most bytes kept for the peer, over all flows: written and not yet acknowledged.
+    pub send_buffer: Bytes,
+    /// The most bytes kept for the application, over all flows: received and not yet read.
+    pub receive_window: Bytes,
+    /// The same for one flow.
+    pub flow_window: Bytes,
+    /// The most flows the peer may have open at once.
+    pub max_flows: u32,
+    /// How long a session lives without any path.
+    pub linger: Duration,
+    /// The largest UDP payload that MTU discovery tries.
+    pub max_mtu: u16,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            cc: AlgorithmSpec::named("cubic"),
+            sched: AlgorithmSpec::named("minrtt"),
+            seed: None,
+            send_buffer: Bytes::new(16 << 20),
+            receive_window: Bytes::new(16 << 20),
+            flow_window: Bytes::new(16 << 20),
+            max_flows: 256,
+            linger: Duration::from_secs(60),
+            max_mtu: 1452,
+        }
+    }
+}
+
+/// A server's settings.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Addresses to listen on; port 0 lets the system choose.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate shown to clients.
+    pub identity: Identity,
+    /// What a client must present to open a session; `None` lets everybody in.
+    pub token: Option<String>,
+    /// How data moves.
+    pub transport: TransportConfig,
+    /// The most sessions at once; further ones are refused.
+    pub max_sessions: usize,
+    /// The most paths of one session; further joins are refused.
+    pub max_paths_per_session: u32,
+    /// The longest a session may last, whatever it does.
+    pub session_lifetime: Duration,
+    /// How long a connection may take to open or join a session.
+    pub handshake_timeout: Duration,
+    /// The most connections at once that have not yet opened or joined a session.
+    pub max_half_open: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: vec![SocketAddr::from(([0, 0, 0, 0], 0))],
+            identity: Identity::Ephemeral,
+            token: None,
+            transport: TransportConfig::default(),
+            max_sessions: 1024,
+            max_paths_per_session: 8,
+            session_lifetime: Duration::from_secs(24 * 3600),
+            handshake_timeout: Duration::from_secs(10),
+            max_half_open: 256,
+        }
+    }
+}
+
+/// Where a path leaves this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Bind {
+    /// Wherever the routing table says.
+    #[default]
+    Any,
+    /// With this source address. The routing table still chooses the interface.
+    Address(IpAddr),
+    /// By this interface, whatever the routing table says.
+    Interface(String),
+}
+
+/// One path of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathConfig {
+    /// What statistics call it; unique within a connection.
+    pub name: String,
+    /// Where it leaves this host.
+    pub bind: Bind,
+    /// The address to reach the server at on this path, if it is not the client's `server`.
+    pub remote: Option<SocketAddr>,
+    /// Relative cost of a byte; 1 is usual.
+    pub cost: f64,
+    /// Everyday path or backup.
+    pub priority: Priority,
+}
+
+impl PathConfig {
+    /// A path of cost 1 for every day.
+    pub fn new(name: impl Into<String>, bind: Bind) -> Self {
+        Self { name: name.into(), bind, remote: None, cost: 1.0, priority: Priority::Normal }
+    }
+}
+
+/// A client's settings.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// The server's address.
+    pub server: SocketAddr,
+    /// How the server proves who it is.
+    pub trust: Trust,
+    /// What to present if the server asks for a token.
+    pub token: Option<String>,
+    /// The paths; none: every interface with a default route, as they come and go.
+    pub paths: Vec<PathConfig>,
+    /// How data moves.
+    pub transport: TransportConfig,
+    /// How long to try to open the session, over all paths together.
+    pub connect_timeout: Duration,
+}
+
+impl ClientConfig {
+    /// A client of `server` over every interface with a default route.
+    pub fn new(server: SocketAddr, trust: Trust) -> Self {
+        Self {
+            server,
+            trust,
+            token: None,
+            paths: Vec::new(),
+            transport: TransportConfig::default(),
+            connect_timeout: Duration::from_secs(15),
+        }
+    }
+}
