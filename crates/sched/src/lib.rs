@@ -11,9 +11,13 @@
 
 pub mod minrtt;
 pub mod queue;
+pub mod rate_based;
 mod reason;
 pub mod registry;
+pub mod round_robin;
 pub mod scheduler;
+#[cfg(test)]
+mod testing;
 
 pub use queue::{Content, Queue, Segment};
 pub use registry::{Algorithm, algorithms, create};

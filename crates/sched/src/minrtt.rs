@@ -70,3 +70,6 @@ impl Scheduler for MinRtt {
         self.reason
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 use manypath_core::{AlgorithmSpec, Parameter, Params, SpecError, Status};
 
 use crate::minrtt::MinRtt;
+use crate::rate_based::{self, RateBased};
+use crate::round_robin::RoundRobin;
 use crate::scheduler::Scheduler;
 
 /// Makes a scheduler from checked parameters.
@@ -23,13 +25,34 @@ pub struct Algorithm {
     build: Build,
 }
 
-static ALGORITHMS: &[Algorithm] = &[Algorithm {
-    name: "minrtt",
-    parameters: &[],
-    citation: "Linux MPTCP 0.95, mptcp_sched.c, without opportunistic retransmission",
-    status: Status::Stable,
-    build: |_| Ok(Box::new(MinRtt::new())),
-}];
+static ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "minrtt",
+        parameters: &[],
+        citation: "Linux MPTCP 0.95, mptcp_sched.c, without opportunistic retransmission",
+        status: Status::Stable,
+        build: |_| Ok(Box::new(MinRtt::new())),
+    },
+    Algorithm {
+        name: "round-robin",
+        parameters: &[],
+        citation: "one segment on each subflow in turn",
+        status: Status::Stable,
+        build: |_| Ok(Box::new(RoundRobin::new())),
+    },
+    Algorithm {
+        name: "rate-based",
+        parameters: &[Parameter {
+            name: "share",
+            default: "0.1",
+            range: "0..=1",
+            meaning: "share of pacing rate x smoothed RTT from which on a subflow has enough queued (paper 000 s6)",
+        }],
+        citation: "MPCC (Gilad et al., CoNEXT 2020), section 6",
+        status: Status::Stable,
+        build: |params| Ok(Box::new(RateBased::new(rate_based::Config { share: params.number("share", 0.0, 1.0)? }))),
+    },
+];
 
 /// Every scheduler, in the order of documentation.
 pub fn algorithms() -> &'static [Algorithm] {
@@ -46,4 +69,39 @@ pub fn create(spec: &AlgorithmSpec) -> Result<Box<dyn Scheduler>, SpecError> {
         return Err(SpecError::UnknownName { name: spec.name.clone(), known });
     };
     (algorithm.build)(&Params::new(spec, algorithm.parameters)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(text: &str) -> Result<(), SpecError> {
+        text.parse().and_then(|spec| create(&spec)).map(drop)
+    }
+
+    #[test]
+    fn every_row_builds_with_its_defaults_written_or_not() {
+        for algorithm in algorithms() {
+            assert_eq!(built(algorithm.name), Ok(()));
+            for parameter in algorithm.parameters {
+                assert_eq!(built(&format!("{}:{}={}", algorithm.name, parameter.name, parameter.default)), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = algorithms().iter().map(|algorithm| algorithm.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), algorithms().len());
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        assert!(matches!(built("fastest"), Err(SpecError::UnknownName { .. })));
+        assert!(matches!(built("minrtt:share=1"), Err(SpecError::UnknownParameter { .. })));
+        assert!(matches!(built("rate-based:share=1.1"), Err(SpecError::BadValue { .. })));
+        assert!(matches!(built("rate-based:share=x"), Err(SpecError::BadValue { .. })));
+    }
 }

@@ -1,0 +1,129 @@
+//! The scheduler for pacing-based congestion control of MPCC (paper 000 s6).
+//!
+//! A paced controller's window is wide, so that the lowest-RTT rule alone would give everything to one subflow. Here a
+//! subflow is unavailable while at least a share (10%) of what it sends in a round trip at its pacing rate is queued on it and
+//! not sent. Among the available ones with room the lowest smoothed RTT sends; lost data prefers a subflow that has not
+//! carried it. Subflows without a pacing rate are governed by their window alone: then this is `minrtt`.
+//!
+//! It waits while every usable subflow lacks room or has enough queued. What is queued is sent as time passes, which asks
+//! again. A subflow with nothing queued is always available, so that a low rate never starves one.
+
+use manypath_core::{Bytes, SubflowView, Time, View};
+
+use crate::minrtt::{fastest_for_head, send_head};
+use crate::queue::Queue;
+use crate::reason;
+use crate::scheduler::{Choice, Scheduler};
+
+/// Parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The share of pacing rate times smoothed RTT from which on a subflow has enough queued, in 0..=1. Paper 000 s6: 0.1.
+    pub share: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { share: 0.1 }
+    }
+}
+
+/// See the module documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct RateBased {
+    config: Config,
+    /// Why the last decision was taken.
+    reason: &'static str,
+}
+
+impl RateBased {
+    /// A scheduler with these parameters.
+    pub const fn new(config: Config) -> Self {
+        Self { config, reason: reason::NOTHING_YET }
+    }
+
+    /// Paper 000 s6: the subflow has less than the share of a round trip's packets queued. Before the first RTT sample a
+    /// round trip holds nothing: one segment at a time.
+    fn is_available(&self, subflow: &SubflowView) -> bool {
+        let Some(rate) = subflow.pacing else { return true };
+        let round_trip = subflow.srtt.map_or(Bytes::ZERO, |srtt| rate * srtt);
+        subflow.queued.is_zero() || subflow.queued.as_f64() < self.config.share * round_trip.as_f64()
+    }
+}
+
+impl Scheduler for RateBased {
+    fn pick(&mut self, _now: Time, view: &View, queue: &Queue) -> Choice {
+        if !queue.has_pending() {
+            self.reason = reason::of_wait(queue);
+            return Choice::Wait;
+        }
+        let choice = send_head(queue, fastest_for_head(view, queue, |subflow| self.is_available(subflow)));
+        self.reason = match choice {
+            Choice::Wait if view.usable().any(SubflowView::has_room) => "enough queued on every subflow with room",
+            Choice::Wait => reason::of_wait(queue),
+            _ => "lowest RTT with room and little queued",
+        };
+        choice
+    }
+
+    fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{queue, send, subflow, view};
+    use manypath_core::Rate;
+
+    /// 8.24 Mbit/s and 50 ms: a round trip holds 51,500 bytes, 50 segments of 1030; 10% are 5 segments.
+    fn paced(id: u32, queued: u64) -> SubflowView {
+        let mut subflow = subflow(id, 50, 1_000, 0);
+        subflow.pacing = Some(Rate::from_bps(8_240_000.0));
+        subflow.queued = Bytes::new(queued);
+        subflow
+    }
+
+    fn pick(share: f64, view: &View) -> (Choice, &'static str) {
+        let mut scheduler = RateBased::new(Config { share });
+        let choice = scheduler.pick(Time::ZERO, view, &queue(10, 10));
+        (choice, scheduler.reason())
+    }
+
+    #[test]
+    fn a_subflow_with_a_tenth_of_a_round_trip_queued_is_unavailable() {
+        let slower = subflow(1, 200, 10, 0);
+        assert_eq!(pick(0.1, &view([paced(0, 5_149), slower.clone()])).0, send(0, 0));
+        assert_eq!(pick(0.1, &view([paced(0, 5_150), slower])).0, send(1, 0));
+        assert_eq!(pick(0.1, &view([paced(0, 5_150)])), (Choice::Wait, "enough queued on every subflow with room"));
+    }
+
+    #[test]
+    fn the_share_is_a_parameter() {
+        assert_eq!(pick(0.2, &view([paced(0, 10_299)])).0, send(0, 0));
+        assert_eq!(pick(0.2, &view([paced(0, 10_300)])).0, Choice::Wait);
+    }
+
+    #[test]
+    fn a_low_rate_sends_one_segment_at_a_time() {
+        let mut slow = paced(0, 0);
+        slow.pacing = Some(Rate::from_bps(1_000.0));
+        assert_eq!(pick(0.1, &view([slow.clone()])).0, send(0, 0));
+        slow.queued = slow.mss;
+        assert_eq!(pick(0.1, &view([slow.clone()])).0, Choice::Wait);
+        slow.queued = Bytes::ZERO;
+        slow.srtt = None;
+        assert_eq!(pick(0.0, &view([slow])).0, send(0, 0));
+    }
+
+    #[test]
+    fn the_window_is_a_bound_too_and_alone_without_pacing() {
+        let mut full = paced(0, 0);
+        full.in_flight = full.cwnd;
+        assert_eq!(pick(0.1, &view([full])), (Choice::Wait, "no subflow with room"));
+        let mut clocked = paced(0, 900_000);
+        clocked.pacing = None;
+        assert_eq!(pick(0.1, &view([clocked])).0, send(0, 0));
+    }
+}
