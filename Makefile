@@ -1,0 +1,30 @@
+# `make demo` runs the main job, `make test` passes the tests. Both need git, make, a C compiler and Rust from rustup.
+CARGO ?= cargo
+
+.PHONY: help demo test bench audit fuzz
+
+help:
+	@echo 'make demo   download one file over WiFi, LTE and both; prints a table, writes manypath-demo.html'
+	@echo 'make test   formatting, lints, tests and documentation, as CI runs them'
+	@echo 'make bench  session and codec, loopback goodput, schedulers, controllers'
+	@echo 'make fuzz   the record parser and the session, FUZZ_SECONDS each (default 1800); needs nightly and cargo-fuzz'
+	@echo 'make audit  licences and advisories of the dependencies; builds cargo-deny first'
+
+demo:
+	@tools/needs.sh
+	@$(CARGO) run --quiet --release --bin manypath -- demo $(DEMO_ARGS)
+
+test:
+	@tools/test.sh
+
+bench:
+	@$(CARGO) bench --workspace
+
+FUZZ_SECONDS ?= 1800
+fuzz:
+	cd fuzz && cargo +nightly fuzz run record -- -max_total_time=$(FUZZ_SECONDS) -max_len=1600
+	cd fuzz && cargo +nightly fuzz run session -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+
+audit:
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	@$(CARGO) deny check

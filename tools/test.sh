@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Everything CI checks, in the order in which it fails fastest. Prints the time of each step and the slowest tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools/needs.sh
+export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
+rustup component add rustfmt clippy >/dev/null 2>&1 || true
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    printf '== %s\n' "$name"
+    "$@"
+    printf '== %s: %d s\n' "$name" $((SECONDS - start))
+}
+
+# Each test binary reports its own time; the test names come from the binaries that took longest.
+run_tests() {
+    cargo test --workspace --no-fail-fast 2>&1 | tee "$log"
+}
+
+slowest() {
+    awk '/Running|Doc-tests/ { name = $2 " " $3 } /finished in/ { sub("s$", "", $NF); print $NF " s", name }' "$log" |
+        sort -rn | head -5
+}
+
+step format cargo fmt --all --check
+step lint cargo clippy --workspace --all-targets --quiet -- -D warnings
+step tests run_tests
+step documentation env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
+
+printf '== slowest test binaries\n'
+slowest
+passed=$(awk '/^test result:/ { n += $4 } END { print n + 0 }' "$log")
+failed=$(awk '/^test result:/ { n += $6 } END { print n + 0 }' "$log")
+printf '%d passed, %d failed\n' "$passed" "$failed"
