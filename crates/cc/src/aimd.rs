@@ -283,11 +283,6 @@ pub(crate) mod tests {
         windows.iter().map(|(id, own)| law.increase(id, own, windows)).collect()
     }
 
-    /// A law's decrease on each subflow.
-    pub(crate) fn decreases(law: &mut impl Law, windows: &Windows) -> Vec<f64> {
-        windows.iter().map(|(id, own)| law.decrease(id, own, windows)).collect()
-    }
-
     /// Fails unless the numbers agree to twelve digits.
     pub(crate) fn close(left: f64, right: f64) {
         assert!((left - right).abs() <= 1e-12 * right.abs().max(1.0), "{left} is not {right}");

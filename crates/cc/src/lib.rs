@@ -10,11 +10,13 @@
 //! seeded randomness (the order of probes); `thiserror` for error types.
 
 pub mod aimd;
+pub mod ascent;
 pub mod controller;
 pub mod cubic;
 pub mod event;
 pub mod lia;
 pub mod monitor;
+pub mod mpcc;
 pub mod registry;
 pub mod reno;
 pub mod round;

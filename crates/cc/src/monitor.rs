@@ -1,6 +1,6 @@
 //! Monitor intervals: which packets were sent at which rate, and what became of them (MPCC s4.2, Vivace s3).
 //!
-//! An interval is *open* while packets are assigned to it, then *closed*; its results are known when all its packets are
+//! An interval begins with its first packet. It is *open* while packets are assigned to it, then *closed*; its results are known when all its packets are
 //! acknowledged or lost, about a round trip later, or when its deadline has passed. Packets sent while no interval is open
 //! belong to none.
 
@@ -111,9 +111,10 @@ pub struct Report<R> {
 struct Interval<R> {
     role: R,
     rate: f64,
+    /// When its first packet left; when it was opened, before that.
     start: Time,
-    /// When it may close; later if it lacks packets.
-    end: Time,
+    /// How long it lasts at least; longer if it lacks packets.
+    length: Duration,
     /// First packet and the one after the last; `None` before the first.
     range: Option<(u64, u64)>,
     sent: Bytes,
@@ -126,6 +127,10 @@ struct Interval<R> {
 }
 
 impl<R: Copy> Interval<R> {
+    fn end(&self) -> Time {
+        self.start + self.length
+    }
+
     fn packets(&self) -> u64 {
         self.range.map_or(0, |(first, end)| end - first)
     }
@@ -147,7 +152,7 @@ impl<R: Copy> Interval<R> {
         Report {
             role: self.role,
             rate: self.rate,
-            span: self.closed.unwrap_or(self.end).since(self.start),
+            span: self.closed.unwrap_or(self.end()).since(self.start),
             packets: self.packets(),
             sent: self.sent,
             loss: if self.sent.is_zero() { 0.0 } else { lost.as_f64() / self.sent.as_f64() },
@@ -191,7 +196,7 @@ impl<R: Copy> Monitor<R> {
             role,
             rate,
             start: now,
-            end: now + rtt.mul_f64(self.config.length).max(MIN_LENGTH),
+            length: rtt.mul_f64(self.config.length).max(MIN_LENGTH),
             range: None,
             sent: Bytes::ZERO,
             acked: Bytes::ZERO,
@@ -216,11 +221,11 @@ impl<R: Copy> Monitor<R> {
         self.intervals.clear();
     }
 
-    /// Sets the end of the open interval anew, when the round-trip time has become known meanwhile.
+    /// Sets the length of the open interval anew, when the round-trip time has become known meanwhile.
     pub fn retime(&mut self, rtt: Duration) {
         let length = rtt.mul_f64(self.config.length).max(MIN_LENGTH);
         if let Some(open) = self.open_mut() {
-            open.end = open.start + length;
+            open.length = length;
         }
         self.patience = rtt.mul_f64(self.config.deadline).max(MIN_LENGTH);
     }
@@ -242,14 +247,17 @@ impl<R: Copy> Monitor<R> {
     pub fn is_due(&mut self, now: Time) -> bool {
         let min_packets = self.config.min_packets;
         let Some(open) = self.open() else { return false };
-        let (late, enough) = (now >= open.end, open.packets() >= min_packets);
+        let (late, enough) = (now >= open.end(), open.packets() >= min_packets);
         self.overdue = late && !enough;
         late && enough
     }
 
     /// A packet left.
-    pub fn on_sent(&mut self, packet: PacketNumber, bytes: Bytes, app_limited: bool) {
+    pub fn on_sent(&mut self, now: Time, packet: PacketNumber, bytes: Bytes, app_limited: bool) {
         let Some(open) = self.open_mut() else { return };
+        if open.range.is_none() {
+            open.start = now;
+        }
         let (first, end) = open.range.unwrap_or((packet.0, packet.0));
         // Numbers are contiguous from zero; a number out of order would make the range claim packets of others.
         if packet.0 != end {
@@ -289,7 +297,7 @@ impl<R: Copy> Monitor<R> {
 
     /// When the open interval ends or the oldest closed one is given up.
     pub fn next_timer(&self) -> Option<Time> {
-        let end = self.open().filter(|_| !self.overdue).map(|open| open.end);
+        let end = self.open().filter(|open| open.range.is_some() && !self.overdue).map(Interval::end);
         let deadline = self.intervals.front().and_then(|front| Some(front.closed? + self.patience));
         [end, deadline].into_iter().flatten().min()
     }
@@ -320,7 +328,7 @@ mod tests {
         let mut monitor = Monitor::new(Config::default());
         monitor.begin(Time::ZERO, (), 8.0, RTT);
         for packet in 0..sent {
-            monitor.on_sent(PacketNumber(packet), Bytes::new(1000), false);
+            monitor.on_sent(Time::ZERO, PacketNumber(packet), Bytes::new(1000), false);
         }
         monitor
     }
@@ -331,7 +339,7 @@ mod tests {
         assert_eq!(few.next_timer(), Some(Time::from_millis(150)));
         assert!(!few.is_due(Time::from_millis(150)));
         assert_eq!(few.next_timer(), None);
-        few.on_sent(PacketNumber(4), Bytes::new(1000), false);
+        few.on_sent(Time::ZERO, PacketNumber(4), Bytes::new(1000), false);
         assert!(few.is_due(Time::from_millis(151)));
         assert!(!monitor(5).is_due(Time::from_millis(149)));
     }
@@ -341,7 +349,7 @@ mod tests {
         let mut monitor = monitor(4);
         monitor.close(Time::from_millis(150));
         // Sent in no interval.
-        monitor.on_sent(PacketNumber(4), Bytes::new(1000), false);
+        monitor.on_sent(Time::ZERO, PacketNumber(4), Bytes::new(1000), false);
         for packet in 0..3 {
             monitor.on_acked(&ack(packet, packet * 10, 100));
         }
@@ -421,7 +429,7 @@ mod tests {
     #[test]
     fn a_packet_number_out_of_order_is_in_no_interval() {
         let mut monitor = monitor(2);
-        monitor.on_sent(PacketNumber(u64::MAX), Bytes::new(1), false);
+        monitor.on_sent(Time::ZERO, PacketNumber(u64::MAX), Bytes::new(1), false);
         monitor.on_acked(&ack(u64::MAX, 0, 1));
         monitor.close(Time::from_millis(150));
         monitor.on_acked(&ack(0, 0, 1));

@@ -6,6 +6,7 @@ use crate::aimd::Aimd;
 use crate::controller::CongestionControl;
 use crate::cubic::{self, Cubic};
 use crate::lia::Lia;
+use crate::mpcc::{self, Mpcc};
 use crate::reno::Reno;
 use crate::seeds::Seeds;
 use crate::uncoupled::Uncoupled;
@@ -60,7 +61,25 @@ static ALGORITHMS: &[Algorithm] = &[
         status: Status::Stable,
         build: |_, _| Ok(Box::new(Aimd::new(Lia))),
     },
+    Algorithm {
+        name: "mpcc-loss",
+        parameters: &mpcc::parameters(mpcc::LOSS_LATENCY_WEIGHT),
+        citation: "Gilad et al., CoNEXT 2020, s4-5 (gamma = 0)",
+        status: Status::Stable,
+        build: build_mpcc,
+    },
+    Algorithm {
+        name: "mpcc-latency",
+        parameters: &mpcc::parameters(mpcc::LATENCY_LATENCY_WEIGHT),
+        citation: "Gilad et al., CoNEXT 2020, s4-5 (gamma = 1)",
+        status: Status::Stable,
+        build: build_mpcc,
+    },
 ];
+
+fn build_mpcc(params: &Params<'_>, seeds: Seeds) -> Result<Controller, SpecError> {
+    Ok(Box::new(Mpcc::new(mpcc::config(params)?, seeds)))
+}
 
 /// Every controller, in the order of documentation.
 pub fn algorithms() -> &'static [Algorithm] {

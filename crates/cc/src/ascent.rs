@@ -1,0 +1,562 @@
+//! Gradient ascent on a utility by trying rates: what MPCC runs on each subflow (MPCC s5.2) and Vivace on its only one
+//! (Dong et al., NSDI 2018). MPCC's is Vivace's with the connection's total rate `T` in place of the own rate.
+//!
+//! Rates are in Mbit/s. `others` is the sum of the rates that the connection's other subflows have published; it is frozen
+//! while a gradient is estimated, so that the others' changes are not taken for effects of the own rate.
+//!
+//! Where the papers are silent:
+//!
+//! - The results of a monitor interval arrive about a round trip after its end. Meanwhile the subflow sends at its base
+//!   rate, and those packets belong to no interval.
+//! - An interval in which the application limited sending, or whose packets did not amount to [`MIN_SHARE`] of its rate, did
+//!   not test that rate: it is discarded and repeated. In slow start, after [`MAX_REPEATS`] of the latter kind the sender
+//!   cannot do this rate, and goes back.
+//! - A timeout halves the rate and probes anew, as Vivace's release does. When the subflow is heard again, its capacity is
+//!   unknown: slow start, from that rate.
+
+use manypath_core::{Bytes, Duration, Rate, SubflowView, Time};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::controller::{Limits, Probe, SubflowInit};
+use crate::event::Event;
+use crate::monitor::{self, Monitor, Report};
+
+/// The utility `U = T^a - b T L - g T dRTT/dt` with `T` the connection's total rate (MPCC eq. 2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Utility {
+    /// Exponent of the reward, in 0..1 (spec: alpha).
+    pub a: f64,
+    /// Weight of the loss rate, above 3 (spec: beta).
+    pub b: f64,
+    /// Weight of the RTT gradient (spec: gamma).
+    pub g: f64,
+    /// Units of the utility's rate in one Mbit/s: 1 for Mbit/s, 125,000 for bytes per second.
+    pub scale: f64,
+}
+
+/// How the step grows while the direction stays (Vivace's confidence amplifier).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amplifier {
+    /// MPCC's release: the gradient times `1 + amp`, where `amp` grows by two a step once the swing buffer is empty.
+    Release,
+    /// Vivace's paper: `m(n) = n` for up to three steps in one direction, `2n - 3` beyond.
+    Paper,
+}
+
+/// When slow start ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStart {
+    /// At the first decrease of utility (MPCC s5.2).
+    Paper,
+    /// As MPCC's release: loss below 15% and falling RTT are ignored, and two more intervals are tried first.
+    Release,
+}
+
+/// Which rate is kept when moving ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// The rate before the last step, which was better (Vivace).
+    Better,
+    /// The last rate tried (MPCC's release).
+    Last,
+}
+
+/// When the own rate is published to the other subflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publish {
+    /// At the start of every monitor interval (MPCC s5.2).
+    Interval,
+    /// At the decision that ends probing only (MPCC's release).
+    Decision,
+}
+
+/// What a retransmission timeout does to the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnTimeout {
+    /// Halve it (Vivace's release).
+    Halve,
+    /// Leave it (MPCC's release).
+    Keep,
+}
+
+/// Parameters of the ascent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Monitor intervals.
+    pub monitor: monitor::Config,
+    /// What is maximised.
+    pub utility: Utility,
+    /// Distance of the probed rates from the base rate, as a share of the total rate (spec: omega).
+    pub omega: f64,
+    /// Step per unit of gradient, Mbit/s (spec: theta).
+    pub theta: f64,
+    /// The smallest step, Mbit/s.
+    pub min_step: f64,
+    /// The largest step at first, as a share of the total rate (change bound).
+    pub bound: f64,
+    /// By how much the bound widens each time it cuts a step, as a share of the total rate.
+    pub bound_step: f64,
+    /// How steps grow.
+    pub amplifier: Amplifier,
+    /// How many changes of direction the swing buffer remembers; each delays the amplifier by a step.
+    pub swing: u32,
+    /// Rate of a new subflow, Mbit/s.
+    pub initial_rate: f64,
+    /// The smallest rate, Mbit/s.
+    pub min_rate: f64,
+    /// Stands for the round-trip time before it is known.
+    pub initial_rtt: Duration,
+    /// When slow start ends.
+    pub slow_start: SlowStart,
+    /// What is kept when moving ends.
+    pub leave: Leave,
+    /// When the rate is published.
+    pub publish: Publish,
+    /// What a timeout does.
+    pub timeout: OnTimeout,
+}
+
+/// An interval that was sent at less than this share of its rate did not test it (the test of MPCC's release).
+pub const MIN_SHARE: f64 = 0.9;
+/// How often slow start repeats an interval before it goes back (MPCC's release).
+pub const MAX_REPEATS: u32 = 2;
+/// Loss that slow start ignores in [`SlowStart::Release`].
+const TOLERATED_LOSS: f64 = 0.15;
+/// A step is at most this share of the own rate, so that rates stay positive (MPCC's release).
+const MAX_STEP: f64 = 0.5;
+/// Rates above a terabit per second are an accident, Mbit/s.
+const MAX_RATE: f64 = 1e6;
+/// The smallest window, packets (MPCC's release).
+const MIN_WINDOW: f64 = 4.0;
+/// The window in multiples of rate times RTT (MPCC's release): pacing limits sending, not the window.
+const WINDOW_GAIN: f64 = 2.0;
+/// Monitor intervals of a probing round: two pairs of a higher and a lower rate.
+const PROBES: usize = 4;
+
+/// A rate and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Mbit/s.
+    pub rate: f64,
+    /// Share of bytes lost, 0..=1.
+    pub loss: f64,
+    /// RTT gradient, s/s.
+    pub slope: f64,
+}
+
+impl Sample {
+    fn of(report: &Report<Role>) -> Self {
+        Self { rate: report.rate, loss: report.loss, slope: report.slope }
+    }
+
+    /// Both at one rate: utilities are linear in loss and slope, so this sample's is the mean of theirs.
+    fn mean(self, other: Self) -> Self {
+        Self {
+            rate: (self.rate + other.rate) / 2.0,
+            loss: (self.loss + other.loss) / 2.0,
+            slope: (self.slope + other.slope) / 2.0,
+        }
+    }
+}
+
+impl Utility {
+    /// MPCC eq. 2. `others` in Mbit/s.
+    pub fn of(&self, sample: &Sample, others: f64) -> f64 {
+        let total = (sample.rate + others) * self.scale;
+        libm::pow(total, self.a) - self.b * total * sample.loss - self.g * total * sample.slope
+    }
+
+    /// Change of utility per unit of rate between two samples; zero if the rates are equal.
+    pub fn gradient(&self, from: &Sample, to: &Sample, others: f64) -> f64 {
+        let distance = (to.rate - from.rate) * self.scale;
+        let gradient = (self.of(to, others) - self.of(from, others)) / distance;
+        if gradient.is_finite() { gradient } else { 0.0 }
+    }
+}
+
+/// What an interval is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Role {
+    /// Reports of earlier epochs are void.
+    epoch: u32,
+    /// Place in a probing round.
+    index: usize,
+}
+
+/// What step sizes remember of earlier decisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Momentum {
+    /// Sign of the last decision: +1, -1, or 0 before the first.
+    direction: f64,
+    /// Steps in one direction (Vivace's paper), or the release's amplifier.
+    amplifier: u32,
+    /// How often the bound was widened.
+    bound: u32,
+    /// Changes of direction not yet worked off.
+    swing: u32,
+}
+
+impl Momentum {
+    /// Takes the sign of a decision.
+    fn decide(&mut self, config: &Config, direction: f64) {
+        let same = direction * self.direction > 0.0;
+        let first = self.direction.abs() < 0.5;
+        if same && self.swing > 0 {
+            self.swing -= 1;
+        } else if same {
+            self.amplifier = self.amplifier.saturating_add(match config.amplifier {
+                Amplifier::Release => 2,
+                Amplifier::Paper => 1,
+            });
+        } else {
+            self.amplifier = 0;
+            self.bound = 0;
+            if !first {
+                self.swing = (self.swing + 1).min(config.swing);
+            }
+        }
+        self.direction = direction;
+    }
+
+    /// The step for a gradient, Mbit/s, at own rate `own` and total rate `total`.
+    fn step(&mut self, config: &Config, gradient: f64, own: f64, total: f64) -> f64 {
+        let factor = match config.amplifier {
+            Amplifier::Release => 1.0 + f64::from(self.amplifier),
+            // Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision.
+            Amplifier::Paper => match f64::from(self.amplifier) + 1.0 {
+                n if n <= 3.0 => n,
+                n => 2.0 * n - 3.0,
+            },
+        };
+        let wanted = (config.theta * gradient.abs() * factor).max(config.min_step);
+        let bound = (config.bound + f64::from(self.bound) * config.bound_step) * total;
+        let size = if wanted > bound {
+            self.bound = self.bound.saturating_add(1);
+            bound
+        } else {
+            self.bound = self.bound.saturating_sub(1);
+            wanted
+        };
+        size.min(MAX_STEP * own) * self.direction
+    }
+}
+
+/// Where the ascent is (MPCC s5.2).
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    /// Doubling.
+    SlowStart { previous: Option<Sample>, repeats: u32 },
+    /// Trying both sides of the base rate.
+    Probing { low: f64, high: f64, highs: [bool; PROBES], begun: usize, samples: [Option<Sample>; PROBES] },
+    /// Stepping; `from` is the rate to go back to, `previous` what the next result is compared with.
+    Moving { from: f64, previous: Sample },
+}
+
+/// The ascent of one subflow.
+#[derive(Clone, Debug)]
+pub struct Ascent {
+    config: Config,
+    random: Xoshiro256PlusPlus,
+    monitor: Monitor<Role>,
+    phase: Phase,
+    epoch: u32,
+    momentum: Momentum,
+    /// Present sending rate, Mbit/s.
+    rate: f64,
+    /// Rate outside of probes, Mbit/s (spec: x).
+    base: f64,
+    /// What others see of the rate, Mbit/s; zero while the subflow does not send.
+    published: f64,
+    /// Others' rates for the gradient being estimated, Mbit/s (spec: C_other).
+    others: f64,
+    /// Whether intervals are under way; not before the first packet and after a timeout.
+    running: bool,
+    srtt: Option<Duration>,
+    /// Bytes per packet.
+    mss: f64,
+}
+
+impl Ascent {
+    /// A subflow in slow start at the initial rate.
+    pub fn new(config: Config, random: Xoshiro256PlusPlus, init: SubflowInit) -> Self {
+        Self {
+            config,
+            random,
+            monitor: Monitor::new(config.monitor),
+            phase: Phase::SlowStart { previous: None, repeats: 0 },
+            epoch: 0,
+            momentum: Momentum::default(),
+            rate: config.initial_rate,
+            base: config.initial_rate,
+            published: 0.0,
+            others: 0.0,
+            running: false,
+            srtt: None,
+            mss: init.mss.as_f64().max(1.0),
+        }
+    }
+
+    /// The rate that other subflows see, Mbit/s.
+    pub const fn published(&self) -> f64 {
+        self.published
+    }
+
+    fn rtt(&self) -> Duration {
+        self.srtt.unwrap_or(self.config.initial_rtt)
+    }
+
+    /// Opens an interval. MPCC s5.2, "rate-publication points": the rate is published as it begins.
+    fn begin(&mut self, now: Time, index: usize, rate: f64) {
+        self.rate = rate;
+        if self.config.publish == Publish::Interval {
+            self.published = rate;
+        }
+        self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.rtt());
+    }
+
+    /// Something happened on the subflow; `others` is the sum of the others' published rates.
+    pub fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView, others: f64) {
+        match event {
+            Event::Sent { packet, bytes, app_limited } => {
+                if !self.running {
+                    self.srtt = view.srtt;
+                    self.start(now, others);
+                }
+                self.monitor.on_sent(now, *packet, *bytes, *app_limited);
+                self.advance(now);
+            }
+            Event::Acked(acked) => {
+                let first = self.srtt.is_none();
+                self.srtt = Some(view.srtt.unwrap_or(acked.rtt));
+                if first {
+                    self.monitor.retime(self.rtt());
+                }
+                self.monitor.on_acked(acked);
+                self.settle(now, others);
+            }
+            Event::Lost { packet, bytes, .. } => {
+                self.monitor.on_lost(*packet, *bytes);
+                self.settle(now, others);
+            }
+            Event::Timeout => self.on_timeout(),
+            Event::Restored => self.phase = Phase::SlowStart { previous: None, repeats: 0 },
+            _ => {}
+        }
+    }
+
+    /// The time of [`next_timer`](Self::next_timer) has come.
+    pub fn on_timer(&mut self, now: Time, others: f64) {
+        self.advance(now);
+        self.settle(now, others);
+    }
+
+    /// When an interval ends or is given up.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.monitor.next_timer()
+    }
+
+    /// How fast the subflow may send.
+    pub fn limits(&self) -> Limits {
+        let window = WINDOW_GAIN * self.rate * 1e6 / 8.0 * self.rtt().as_secs_f64();
+        Limits {
+            cwnd: Bytes::from_f64(window.max(MIN_WINDOW * self.mss)),
+            pacing: Some(Rate::from_mbps(self.rate)),
+            ssthresh: None,
+        }
+    }
+
+    /// Reports the ascent's values.
+    pub fn inspect(&self, out: &mut dyn Probe) {
+        out.value("rate_bps", self.rate * 1e6);
+        out.value("base_rate_bps", self.base * 1e6);
+        out.value("published_bps", self.published * 1e6);
+        out.value("others_bps", self.others * 1e6);
+        out.value("amplifier", f64::from(self.momentum.amplifier));
+        out.value(
+            "phase",
+            match self.phase {
+                Phase::SlowStart { .. } => 0.0,
+                Phase::Probing { .. } => 1.0,
+                Phase::Moving { .. } => 2.0,
+            },
+        );
+    }
+
+    /// The first packet, or the first after a timeout: intervals begin.
+    fn start(&mut self, now: Time, others: f64) {
+        self.running = true;
+        self.published = self.base;
+        self.others = others;
+        match self.phase {
+            Phase::SlowStart { .. } => self.begin(now, 0, self.base),
+            Phase::Probing { .. } | Phase::Moving { .. } => self.probe(now, others),
+        }
+    }
+
+    fn on_timeout(&mut self) {
+        if self.config.timeout == OnTimeout::Halve {
+            self.base = (self.base / 2.0).max(self.config.min_rate);
+        }
+        self.rate = self.base;
+        self.momentum = Momentum::default();
+        self.monitor.clear();
+        self.epoch = self.epoch.wrapping_add(1);
+        self.published = 0.0;
+        self.running = false;
+        if !matches!(self.phase, Phase::SlowStart { .. }) {
+            self.phase = Phase::Moving { from: self.base, previous: Sample { rate: self.base, loss: 0.0, slope: 0.0 } };
+        }
+    }
+
+    /// Ends the open interval when it is due; goes on to the next probe or waits for results at the base rate.
+    fn advance(&mut self, now: Time) {
+        if !self.monitor.is_due(now) {
+            return;
+        }
+        self.monitor.close(now);
+        match &mut self.phase {
+            Phase::Probing { begun, highs, low, high, .. } if *begun < PROBES => {
+                let index = *begun;
+                *begun += 1;
+                let rate = if highs[index] { *high } else { *low };
+                self.begin(now, index, rate);
+            }
+            _ => self.rate = self.base,
+        }
+    }
+
+    /// Takes the results that have come in.
+    fn settle(&mut self, now: Time, others: f64) {
+        while let Some(report) = self.monitor.take_report(now) {
+            if report.role.epoch == self.epoch {
+                self.on_report(now, &report, others);
+            }
+        }
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report<Role>, others: f64) {
+        let unlimited = (report.sent.as_f64() + self.mss) * 8e-6 >= MIN_SHARE * report.rate * report.span.as_secs_f64();
+        match self.phase.clone() {
+            Phase::SlowStart { previous, repeats } => {
+                if report.app_limited {
+                    self.begin(now, 0, report.rate);
+                } else if unlimited {
+                    self.on_doubled(now, Sample::of(report), previous, repeats, others);
+                } else {
+                    self.repeat_or_go_back(now, report.rate, previous, repeats, others);
+                }
+            }
+            Phase::Probing { .. } if report.app_limited || !unlimited => self.probe(now, others),
+            Phase::Probing { .. } => self.on_probed(now, report, others),
+            Phase::Moving { .. } if report.app_limited || !unlimited => self.begin(now, 0, report.rate),
+            Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
+        }
+    }
+
+    /// Slow start: double while the utility grows (MPCC s5.2).
+    fn on_doubled(&mut self, now: Time, mut new: Sample, previous: Option<Sample>, repeats: u32, others: f64) {
+        if self.config.slow_start == SlowStart::Release {
+            new.loss = if new.loss < TOLERATED_LOSS { 0.0 } else { new.loss };
+            new.slope = new.slope.max(0.0);
+        }
+        let utility = &self.config.utility;
+        let grew = previous.is_none_or(|old| utility.of(&new, self.others) > utility.of(&old, self.others));
+        if grew {
+            self.base = (new.rate * 2.0).min(MAX_RATE);
+            self.phase = Phase::SlowStart { previous: Some(new), repeats: 0 };
+            self.others = others;
+            self.begin(now, 0, self.base);
+        } else if self.config.slow_start == SlowStart::Release {
+            self.repeat_or_go_back(now, new.rate, previous, repeats, others);
+        } else {
+            self.go_back(now, new.rate, previous, others);
+        }
+    }
+
+    fn repeat_or_go_back(&mut self, now: Time, rate: f64, previous: Option<Sample>, repeats: u32, others: f64) {
+        if repeats < MAX_REPEATS {
+            self.phase = Phase::SlowStart { previous, repeats: repeats + 1 };
+            self.others = others;
+            self.begin(now, 0, rate);
+        } else {
+            self.go_back(now, rate, previous, others);
+        }
+    }
+
+    /// Slow start ends at the rate before the last doubling.
+    fn go_back(&mut self, now: Time, rate: f64, previous: Option<Sample>, others: f64) {
+        self.base = previous.map_or(rate / 2.0, |old| old.rate).max(self.config.min_rate);
+        self.probe(now, others);
+    }
+
+    /// Begins a probing round around the base rate.
+    fn probe(&mut self, now: Time, others: f64) {
+        self.others = others;
+        // MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give.
+        let omega = self.config.omega * (self.base + others);
+        let low = (self.base - omega).max(self.config.min_rate);
+        let high = (self.base + omega).min(MAX_RATE).max(low + omega);
+        // Within each pair the order is random, so that a trend of the path does not always favour one side.
+        let bits = self.random.next_u64();
+        let (first, second) = (bits & 1 == 1, bits & 2 == 2);
+        let highs = [first, !first, second, !second];
+        self.epoch = self.epoch.wrapping_add(1);
+        self.phase = Phase::Probing { low, high, highs, begun: 1, samples: [None; PROBES] };
+        self.begin(now, 0, if highs[0] { high } else { low });
+    }
+
+    fn on_probed(&mut self, now: Time, report: &Report<Role>, others: f64) {
+        let Phase::Probing { samples, highs, .. } = &mut self.phase else { return };
+        samples[report.role.index] = Some(Sample::of(report));
+        let [Some(a), Some(b), Some(c), Some(d)] = *samples else { return };
+        let sides = |swap: bool, x: Sample, y: Sample| if swap { (x, y) } else { (y, x) };
+        let (first_high, first_low) = sides(highs[0], a, b);
+        let (second_high, second_low) = sides(highs[2], c, d);
+        let utility = &self.config.utility;
+        let first = utility.gradient(&first_low, &first_high, self.others);
+        let second = utility.gradient(&second_low, &second_high, self.others);
+        if first * second <= 0.0 {
+            // The pairs disagree, or nothing changed: stay and look again.
+            self.probe(now, others);
+            return;
+        }
+        let gradient = first.abs().min(second.abs()).copysign(first);
+        // What the first move is compared with: the side that was worse, which lies well apart from where the move goes.
+        let worse = if gradient > 0.0 { first_low.mean(second_low) } else { first_high.mean(second_high) };
+        self.momentum.decide(&self.config, gradient.signum());
+        self.step(now, gradient, worse, others);
+    }
+
+    /// MPCC s5.2, moving: the gradient of the two preceding intervals.
+    fn on_moved(&mut self, now: Time, from: f64, previous: &Sample, new: Sample, others: f64) {
+        let gradient = self.config.utility.gradient(previous, &new, self.others);
+        // A gradient of zero tells no direction: as a change.
+        let direction = if gradient.abs() > 0.0 { gradient.signum() } else { 0.0 };
+        let goes_on = direction * self.momentum.direction > 0.0;
+        self.momentum.decide(&self.config, direction);
+        if goes_on {
+            self.step(now, gradient, new, others);
+        } else {
+            if self.config.leave == Leave::Better {
+                self.base = from;
+            }
+            self.probe(now, others);
+        }
+    }
+
+    /// Moves the base rate and measures there.
+    fn step(&mut self, now: Time, gradient: f64, previous: Sample, others: f64) {
+        let from = self.base;
+        let step = self.momentum.step(&self.config, gradient, from, from + others);
+        self.base = (from + step).clamp(self.config.min_rate, MAX_RATE);
+        self.published = self.base;
+        self.others = others;
+        self.phase = Phase::Moving { from, previous };
+        self.begin(now, 0, self.base);
+    }
+}
+
+#[cfg(test)]
+#[path = "ascent/tests.rs"]
+mod tests;

@@ -1,0 +1,285 @@
+use manypath_core::{PacketNumber, SubflowId};
+use rand_core::SeedableRng;
+
+use super::*;
+use crate::event::Acked;
+
+fn config() -> Config {
+    Config {
+        // Tests answer whole probing rounds at once, later than a session would.
+        monitor: monitor::Config { deadline: 20.0, ..monitor::Config::default() },
+        utility: Utility { a: 0.9, b: 11.35, g: 1.0, scale: 1.0 },
+        omega: 0.05,
+        theta: 1.0,
+        min_step: 0.5,
+        bound: 0.05,
+        bound_step: 0.05,
+        amplifier: Amplifier::Release,
+        swing: 2,
+        initial_rate: 4.0,
+        min_rate: 0.2,
+        initial_rtt: Duration::from_millis(100),
+        slow_start: SlowStart::Paper,
+        leave: Leave::Better,
+        publish: Publish::Interval,
+        timeout: OnTimeout::Halve,
+    }
+}
+
+fn close(left: f64, right: f64) {
+    assert!((left - right).abs() < 1e-9, "{left} is not {right}");
+}
+
+fn sample(rate: f64, loss: f64, slope: f64) -> Sample {
+    Sample { rate, loss, slope }
+}
+
+/// An ascent driven one interval at a time: every interval gets `packets` packets of 1000 bytes at its own rate.
+struct Driver {
+    ascent: Ascent,
+    view: SubflowView,
+    now: Time,
+    next: u64,
+}
+
+impl Driver {
+    fn new(config: Config) -> Self {
+        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+        let mut view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+        view.srtt = Some(Duration::from_millis(100));
+        Self { ascent: Ascent::new(config, Xoshiro256PlusPlus::seed_from_u64(1), init), view, now: Time::ZERO, next: 0 }
+    }
+
+    fn send(&mut self, app_limited: bool) {
+        let event = Event::Sent { packet: PacketNumber(self.next), bytes: Bytes::new(1000), app_limited };
+        self.next += 1;
+        self.ascent.on_event(self.now, &event, &self.view, 0.0);
+    }
+
+    /// Sends at the ascent's rate until the open interval has ended; returns its packets and its rate.
+    fn interval(&mut self, share: f64, app_limited: bool) -> (u64, u64, f64) {
+        let (first, rate) = (self.next, self.ascent.rate);
+        self.send(app_limited);
+        let begin = self.now;
+        while self.now.since(begin) < Duration::from_millis(150) {
+            self.now += Duration::from_secs_f64(8e-3 / (self.ascent.rate * share));
+            if self.now.since(begin) < Duration::from_millis(150) {
+                self.send(app_limited);
+            }
+        }
+        self.now = begin + Duration::from_millis(150);
+        let last = self.next;
+        self.ascent.on_timer(self.now, 0.0);
+        (first, last, rate)
+    }
+
+    /// Acknowledges all packets of an interval but the share lost.
+    fn answer(&mut self, (first, last, _): (u64, u64, f64), loss: f64) {
+        self.now += Duration::from_millis(100);
+        let lost = (loss * (last - first) as f64).round();
+        for packet in first..last {
+            let packet_number = PacketNumber(packet);
+            let event = if ((packet - first) as f64) < lost {
+                Event::Lost { packet: packet_number, bytes: Bytes::new(1000), sent_at: Time::ZERO }
+            } else {
+                Event::Acked(Acked {
+                    packet: packet_number,
+                    bytes: Bytes::new(1000),
+                    sent_at: Time::from_millis(packet),
+                    rtt: Duration::from_millis(100),
+                    delivery_rate: Rate::ZERO,
+                    delivered_at_send: Bytes::ZERO,
+                    in_recovery: false,
+                    app_limited: false,
+                })
+            };
+            self.ascent.on_event(self.now, &event, &self.view, 0.0);
+        }
+    }
+
+    fn round(&mut self, loss: f64) -> f64 {
+        let interval = self.interval(1.0, false);
+        self.answer(interval, loss);
+        interval.2
+    }
+}
+
+#[test]
+fn equation_2() {
+    let utility = config().utility;
+    // T = 60 + 40 = 100: 100^0.9 = 63.0957344480; 11.35 * 100 * 0.02 = 22.7; 1 * 100 * 0.05 = 5.
+    close(utility.of(&sample(60.0, 0.02, 0.05), 40.0), 63.095_734_448_019_3 - 22.7 - 5.0);
+    // T = 12,500,000 B/s: loss-free reward 12.5e6^0.9.
+    let bytes = Utility { scale: 125_000.0, ..utility };
+    close(bytes.of(&sample(100.0, 0.0, 0.0), 0.0), libm::pow(12.5e6, 0.9));
+}
+
+#[test]
+fn the_loss_a_connection_tolerates() {
+    // d/dT (T^0.9 - 11.35 T p) = 0 at p = 0.9 T^-0.1 / 11.35: 5.00% at 100 Mbit/s.
+    let utility = config().utility;
+    let gradient = |loss| utility.gradient(&sample(99.999, loss, 0.0), &sample(100.001, loss, 0.0), 0.0);
+    assert!(gradient(0.0500) > 0.0 && gradient(0.0501) < 0.0);
+    // 1.55% when rates are in bytes per second.
+    let bytes = Utility { scale: 125_000.0, ..utility };
+    let gradient = |loss| bytes.gradient(&sample(99.999, loss, 0.0), &sample(100.001, loss, 0.0), 0.0);
+    assert!(gradient(0.0154) > 0.0 && gradient(0.0156) < 0.0);
+}
+
+#[test]
+fn a_gradient_between_equal_rates_is_zero() {
+    close(config().utility.gradient(&sample(5.0, 0.0, 0.0), &sample(5.0, 0.1, 0.0), 0.0), 0.0);
+}
+
+#[test]
+fn steps_are_amplified_after_the_swing_buffer_and_bounded() {
+    let config = config();
+    let mut momentum = Momentum::default();
+    momentum.decide(&config, 1.0);
+    close(momentum.step(&config, 0.6, 50.0, 100.0), 0.6);
+    momentum.decide(&config, 1.0);
+    // No swing held: amp = 2, factor 3.
+    close(momentum.step(&config, 0.6, 50.0, 100.0), 1.8);
+    momentum.decide(&config, -1.0);
+    // Turned: amp = 0, swing = 1; 8 > bound 5% of 100 = 5, which widens.
+    close(momentum.step(&config, 8.0, 50.0, 100.0), -5.0);
+    momentum.decide(&config, -1.0);
+    // Swing worked off, amp still 0: 8 within 10% of 100.
+    close(momentum.step(&config, 8.0, 50.0, 100.0), -8.0);
+    assert_eq!((momentum.bound, momentum.swing), (0, 0));
+    // Never more than half of the own rate; never less than the smallest step.
+    close(momentum.step(&config, 4.0, 5.0, 100.0), -2.5);
+    close(momentum.step(&config, 0.01, 50.0, 100.0), -0.5);
+}
+
+#[test]
+fn the_amplifier_of_the_paper() {
+    let config = Config { amplifier: Amplifier::Paper, swing: 0, min_step: 0.0, bound: 1.0, ..config() };
+    let mut momentum = Momentum::default();
+    // m = 1, 2, 3, 2*4 - 3 = 5, 7.
+    for m in [1.0, 2.0, 3.0, 5.0, 7.0] {
+        momentum.decide(&config, 1.0);
+        close(momentum.step(&config, 0.5, 100.0, 100.0), 0.5 * m);
+    }
+}
+
+#[test]
+fn slow_start_doubles_and_goes_back() {
+    let mut driver = Driver::new(config());
+    close(driver.round(0.0), 4.0);
+    close(driver.round(0.0), 8.0);
+    // At 16: 16^0.9 = 12.13, 11.35*16*0.2 = 36: utility falls from 8^0.9 = 6.50.
+    close(driver.round(0.2), 16.0);
+    close(driver.ascent.base, 8.0);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { .. }));
+    // omega = 5% of 8.
+    assert!((driver.ascent.rate - 7.6).abs() < 1e-9 || (driver.ascent.rate - 8.4).abs() < 1e-9);
+}
+
+#[test]
+fn while_results_are_on_their_way_the_base_rate_is_kept() {
+    let mut driver = Driver::new(config());
+    let first = driver.interval(1.0, false);
+    close(driver.ascent.rate, 4.0);
+    assert!(!driver.ascent.monitor.is_open());
+    driver.send(false);
+    driver.answer(first, 0.0);
+    close(driver.ascent.rate, 8.0);
+}
+
+/// Takes a driver from slow start into probing at 8 Mbit/s.
+fn probing() -> Driver {
+    let mut driver = Driver::new(config());
+    driver.round(0.0);
+    driver.round(0.0);
+    driver.round(0.2);
+    driver
+}
+
+#[test]
+fn two_agreeing_pairs_make_a_move() {
+    let mut driver = probing();
+    let intervals: Vec<_> = (0..4).map(|_| driver.interval(1.0, false)).collect();
+    // Both rates twice, each pair in some order; then the base rate until the results are in.
+    let mut rates: Vec<_> = intervals.iter().map(|interval| interval.2).collect();
+    rates.sort_by(f64::total_cmp);
+    close(rates[0] + rates[1], 15.2);
+    close(rates[2] + rates[3], 16.8);
+    close(intervals[0].2 + intervals[1].2, 16.0);
+    close(driver.ascent.rate, 8.0);
+    for interval in intervals {
+        driver.answer(interval, 0.0);
+    }
+    // Gradient (8.4^0.9 - 7.6^0.9)/0.8 = 0.7312; bound 5% of 8 = 0.4 cuts it.
+    close(driver.ascent.base, 8.4);
+    assert!(matches!(driver.ascent.phase, Phase::Moving { .. }));
+    close(driver.round(0.0), 8.4);
+    // Same direction, no swing: amplified three times, bound 10% of 8.4 = 0.84.
+    close(driver.ascent.base, 8.4 + 0.84);
+    // Heavy loss turns the gradient: back to 8.4.
+    driver.round(0.3);
+    close(driver.ascent.base, 8.4);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { .. }));
+}
+
+#[test]
+fn disagreeing_pairs_probe_again() {
+    let mut driver = probing();
+    let intervals: Vec<_> = (0..4).map(|_| driver.interval(1.0, false)).collect();
+    for (index, interval) in intervals.into_iter().enumerate() {
+        // In the first pair the higher rate loses.
+        driver.answer(interval, if index < 2 && interval.2 > 8.0 { 0.5 } else { 0.0 });
+    }
+    close(driver.ascent.base, 8.0);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { begun: 1, .. }));
+}
+
+#[test]
+fn intervals_that_the_application_limits_are_repeated() {
+    let mut driver = Driver::new(config());
+    for _ in 0..5 {
+        let interval = driver.interval(1.0, true);
+        driver.answer(interval, 0.0);
+        close(driver.ascent.rate, 4.0);
+    }
+    driver.round(0.0);
+    close(driver.ascent.rate, 8.0);
+}
+
+#[test]
+fn a_rate_the_sender_cannot_do_is_given_up() {
+    let mut driver = Driver::new(config());
+    driver.round(0.0);
+    for _ in 0..3 {
+        assert!(matches!(driver.ascent.phase, Phase::SlowStart { .. }));
+        let interval = driver.interval(0.5, false);
+        close(interval.2, 8.0);
+        driver.answer(interval, 0.0);
+    }
+    close(driver.ascent.base, 4.0);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { .. }));
+}
+
+#[test]
+fn a_timeout_halves_and_being_heard_again_starts_anew() {
+    let mut driver = probing();
+    driver.interval(1.0, false);
+    driver.ascent.on_event(driver.now, &Event::Timeout, &driver.view, 0.0);
+    close(driver.ascent.rate, 4.0);
+    close(driver.ascent.published(), 0.0);
+    assert_eq!(driver.ascent.next_timer(), None);
+    driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, 0.0);
+    assert!(matches!(driver.ascent.phase, Phase::SlowStart { .. }));
+    close(driver.round(0.0), 4.0);
+    close(driver.round(0.0), 8.0);
+}
+
+#[test]
+fn limits_are_two_windows_and_at_least_four_packets() {
+    let mut driver = Driver::new(config());
+    driver.send(false);
+    // 2 * 4 Mbit/s * 0.1 s / 8 = 100,000 bytes.
+    assert_eq!(driver.ascent.limits().cwnd, Bytes::new(100_000));
+    driver.ascent.srtt = Some(Duration::from_millis(1));
+    assert_eq!(driver.ascent.limits().cwnd, Bytes::new(4_000));
+}
