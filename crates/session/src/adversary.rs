@@ -371,3 +371,100 @@ fn the_adversary_finds_a_session_without_window_check() {
 fn the_adversary_finds_a_session_without_deduplication() {
     assert!(is_found(Mutation::NoDeduplication));
 }
+
+/// The connection's window in the tests below; a flow's is half of it.
+const WINDOW: u64 = 8 << 20;
+
+/// An honest network, to be changed by each test.
+fn calm(delay: u64) -> Hostility {
+    Hostility {
+        delay: Duration::from_millis(delay),
+        jitter: Duration::ZERO,
+        loss: 0.0,
+        duplication: 0.0,
+        swallowed: 0.0,
+        unreported: 0.0,
+        dead: None,
+        shrinks: None,
+    }
+}
+
+fn duel(paths: Vec<Hostility>, size: u64) -> Duel {
+    let (window, scheduler, controller) = (WINDOW, "minrtt", "reno");
+    Duel::new(Plan { seed: 7, paths, flows: vec![size], window, scheduler, controller, mutation: Mutation::None })
+}
+
+#[test]
+fn a_dead_path_is_noticed_and_its_data_moves_in_time() {
+    for delay in [5, 40, 150] {
+        let death = Time::from_millis(1_500);
+        let dying = Hostility { dead: Some((death, Time::MAX)), unreported: 1.0, ..calm(delay) };
+        let mut duel = duel(vec![dying, calm(200)], 1 << 34);
+        duel.run(Duration::from_millis(1_500)).unwrap_err();
+        let rto = duel.ends[0].paths[0].as_ref().unwrap().rto();
+        let allowed = (rto * 3).max(Duration::from_millis(500));
+        // What is still on its way back when the path dies is heard; silence begins half a round trip later.
+        duel.run(Duration::from_millis(1_500) + allowed).unwrap_err();
+        let session = &duel.ends[0];
+        assert_eq!(session.view().subflows[0].state, manypath_core::SubflowState::Failed, "delay {delay} ms");
+        assert_eq!(session.view().subflows[0].in_flight, Bytes::ZERO);
+        let stranded =
+            session.queue().segments().filter(|s| s.is_in_flight() && s.last_subflow == SubflowId(0)).count();
+        assert_eq!(stranded, 0, "delay {delay} ms");
+    }
+}
+
+#[test]
+fn a_path_that_returns_is_used_again() {
+    let back = Time::from_millis(4_000);
+    let dying = Hostility { dead: Some((Time::from_millis(1_000), back)), unreported: 1.0, ..calm(5) };
+    let mut duel = duel(vec![dying, calm(30)], 1 << 34);
+    duel.run(Duration::from_millis(3_900)).unwrap_err();
+    let before = duel.ends[0].view().subflows[0].delivered;
+    duel.run(Duration::from_millis(7_000)).unwrap_err();
+    assert!(duel.ends[0].view().subflows[0].delivered > before + Bytes::new(1 << 20));
+}
+
+#[test]
+fn a_session_without_any_path_for_a_minute_resumes() {
+    let mut duel = duel(vec![calm(5)], 30 << 20);
+    duel.run(Duration::from_millis(100)).unwrap_err();
+    for end in &mut duel.ends {
+        end.remove_path(duel.now, SubflowId(0));
+    }
+    duel.run(Duration::from_secs(61)).unwrap_err();
+    duel.now = Time::ZERO + Duration::from_secs(61);
+    for end in &mut duel.ends {
+        end.add_path(duel.now, PathInit::new(Bytes::new(1400))).unwrap();
+    }
+    duel.run(Duration::from_secs(70)).unwrap();
+}
+
+#[test]
+fn an_idle_path_is_kept_alive() {
+    let mut duel = duel(vec![calm(5)], 1000);
+    duel.run(Duration::from_secs(1)).unwrap();
+    let before = duel.next;
+    // Not complete any more, so that time goes on; nobody reads, so that only the paths' own records are counted.
+    duel.plan.flows = vec![2000];
+    duel.happenings.clear();
+    duel.run(Duration::from_secs(50)).unwrap_err();
+    let records = duel.next - before;
+    assert!((6..=24).contains(&records), "{records} records in 50 s of silence");
+    assert_eq!(duel.ends[0].view().subflows[0].state, manypath_core::SubflowState::Active);
+}
+
+#[test]
+fn a_reader_that_stops_bounds_the_senders_memory() {
+    let mut duel = duel(vec![calm(5)], 1 << 34);
+    duel.details.clear();
+    duel.happenings.clear();
+    duel.run(Duration::from_secs(30)).unwrap_err();
+    let buffered = duel.ends[1].receive_buffered().get();
+    assert_eq!(buffered, WINDOW / 2, "the flow's window is full");
+    assert!(duel.ends[0].queue().held().get() <= 4 * WINDOW);
+    // It goes on when the reader does.
+    duel.later(Time::ZERO + Duration::from_secs(30), Happening::Read);
+    duel.run(Duration::from_secs(40)).unwrap_err();
+    assert!(duel.hosts[1].read[&FlowId(0)].0 > 10 << 20);
+}

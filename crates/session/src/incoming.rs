@@ -73,9 +73,9 @@ impl Session {
             }
             Record::Ping { token } => path.pong_due = Some(token),
             Record::Pong { token } => {
-                if path.probe.is_some_and(|probe| probe.token == token) {
+                if path.probe == Some(token) {
                     path.probe = None;
-                    path.alive_at = now;
+                    path.on_alive(now);
                     self.restore(now, id);
                 }
             }

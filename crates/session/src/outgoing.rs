@@ -5,7 +5,7 @@ use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId, PacketNumber, S
 use manypath_sched::{Choice, Content};
 
 use crate::delay::micros;
-use crate::path::{Probe, Queued};
+use crate::path::Queued;
 use crate::record::{Ack, Data, Record, SendTime};
 use crate::session::{Session, SessionEvent};
 
@@ -238,8 +238,7 @@ impl Session {
             return Some(Record::PathReport(report));
         }
         if path.probe_due(now, failed, self.config.keep_alive) {
-            let token = path.next_probe_token();
-            path.probe = Some(Probe { token, sent_at: now });
+            let token = path.on_probe(now);
             if failed {
                 path.next_probe = now + path.probe_interval;
                 path.probe_interval = (path.probe_interval * 2).min(PROBE_INTERVAL.1);
@@ -317,24 +316,19 @@ impl Session {
 
     /// A packet without an answer for too long is lost; a path that answers nothing at all has failed.
     fn check_silence(&mut self, now: Time, index: usize) {
+        if self.view.subflows[index].state != SubflowState::Active {
+            return;
+        }
         while let Some(path) = &self.paths[index] {
-            let Some(since) = path.waiting_since() else { return };
-            let patience = path.failure_after();
-            if now < since + patience || self.view.subflows[index].state != SubflowState::Active {
+            let id = path.id;
+            if path.fails_at() <= now {
+                return self.fail(now, id);
+            }
+            if path.oldest_lost_at() > now {
                 return;
             }
-            let id = path.id;
-            let heard = path.alive_at > since && now < path.alive_at + patience;
-            match path.oldest().map(|(packet, sent)| (packet, sent.sent_at)) {
-                Some((packet, sent_at)) if heard && sent_at + patience <= now => self.on_lost(now, id, packet),
-                // Only the probe is overdue; later packets were answered.
-                _ if heard => {
-                    if let Some(path) = self.path_mut(id) {
-                        path.probe = None;
-                    }
-                }
-                _ => return self.fail(now, id),
-            }
+            let Some((packet, _)) = path.oldest() else { return };
+            self.on_lost(now, id, packet);
         }
     }
 
@@ -343,10 +337,8 @@ impl Session {
         self.view.subflows[id.index()].state = SubflowState::Failed;
         self.notify(now, id, &Event::Timeout);
         if let Some(path) = self.path_mut(id) {
-            path.probe = None;
-            path.next_probe = now;
-            path.probe_interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
-            path.pacer.reset();
+            let interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
+            path.on_failed(now, interval);
         }
         self.events.push_back(SessionEvent::PathFailed(id));
     }

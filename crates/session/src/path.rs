@@ -42,13 +42,6 @@ pub(crate) struct Queued {
     pub(crate) copy: bool,
 }
 
-/// A probe under way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Probe {
-    pub(crate) token: u32,
-    pub(crate) sent_at: Time,
-}
-
 /// One path of a session.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -66,6 +59,8 @@ pub(crate) struct Path {
     largest_acked: Option<u64>,
     /// Losses of packets that left before belong to the episode under way (RFC 9002 s7.3.2).
     recovery_start: Option<Time>,
+    /// Packets below this number left in a flight that filled the window.
+    window_filled_below: u64,
     loss: Ewma,
     /// Packets declared lost since the last path report.
     pub(crate) lost_since_report: u32,
@@ -74,10 +69,14 @@ pub(crate) struct Path {
     /// While `delivered` is below, packets leave app-limited.
     app_limited_until: Option<Bytes>,
     /// When the path was last heard to deliver: an acknowledgement or a PONG.
-    pub(crate) alive_at: Time,
+    alive_at: Time,
+    /// Since when an answer is owed: the first packet or probe that left after the path was last heard, or that moment
+    /// if packets were in flight then. `None`: no answer is owed.
+    awaiting_since: Option<Time>,
     /// When anything last left or arrived, for keep-alive.
     pub(crate) active_at: Time,
-    pub(crate) probe: Option<Probe>,
+    /// The token of the probe under way.
+    pub(crate) probe: Option<u32>,
     /// On a failed path: when to probe next, and the interval after that.
     pub(crate) next_probe: Time,
     pub(crate) probe_interval: Duration,
@@ -112,12 +111,14 @@ impl Path {
             base: 0,
             largest_acked: None,
             recovery_start: None,
+            window_filled_below: 0,
             loss: Ewma::new(0.01),
             lost_since_report: 0,
             delivered_at: now,
             first_sent_at: now,
             app_limited_until: None,
             alive_at: now,
+            awaiting_since: None,
             active_at: now,
             probe: None,
             next_probe: now,
@@ -147,11 +148,38 @@ impl Path {
         (self.rto() * 2).max(MIN_FAILURE)
     }
 
-    /// When the first packet in flight, or a probe, left; `None` when no answer is owed.
-    pub(crate) fn waiting_since(&self) -> Option<Time> {
-        let packet = self.sent.front().map(|sent| sent.sent_at);
-        let probe = self.probe.map(|probe| probe.sent_at);
-        packet.into_iter().chain(probe).min()
+    /// When a silent path has failed; [`Time::MAX`] when no answer is owed.
+    pub(crate) fn fails_at(&self) -> Time {
+        self.awaiting_since.map_or(Time::MAX, |since| since + self.failure_after())
+    }
+
+    /// When the oldest packet in flight is lost although later ones were answered; [`Time::MAX`] without one.
+    pub(crate) fn oldest_lost_at(&self) -> Time {
+        self.sent.front().map_or(Time::MAX, |oldest| oldest.sent_at + self.failure_after())
+    }
+
+    /// The path is heard to deliver.
+    pub(crate) fn on_alive(&mut self, now: Time) {
+        self.alive_at = now;
+        self.active_at = now;
+        self.awaiting_since = (!self.sent.is_empty()).then_some(now);
+    }
+
+    /// A probe leaves.
+    pub(crate) fn on_probe(&mut self, now: Time) -> u32 {
+        self.next_token = self.next_token.wrapping_add(1);
+        self.probe = Some(self.next_token);
+        self.awaiting_since.get_or_insert(now);
+        self.next_token
+    }
+
+    /// Nothing is in flight any more and no answer owed: the path was given up.
+    pub(crate) fn on_failed(&mut self, now: Time, probe_interval: Duration) {
+        self.probe = None;
+        self.awaiting_since = None;
+        self.next_probe = now;
+        self.probe_interval = probe_interval;
+        self.pacer.reset();
     }
 
     /// The first packet in flight.
@@ -185,16 +213,7 @@ impl Path {
         if self.probe.is_none() {
             next = next.min(self.probe_at(keep_alive));
         }
-        match self.waiting_since() {
-            Some(since) => next.min(since + self.failure_after()),
-            None => next,
-        }
-    }
-
-    /// A token no earlier probe had.
-    pub(crate) fn next_probe_token(&mut self) -> u32 {
-        self.next_token = self.next_token.wrapping_add(1);
-        self.next_token
+        next.min(self.fails_at()).min(self.oldest_lost_at())
     }
 
     /// Records a packet that leaves; returns its number.
@@ -222,8 +241,12 @@ impl Path {
             resolved: false,
         });
         view.in_flight += bytes;
+        if !view.has_room() {
+            self.window_filled_below = number + 1;
+        }
         view.last_sent = Some(now);
         self.active_at = now;
+        self.awaiting_since.get_or_insert(now);
         self.pacer.on_sent(now, bytes, view.pacing);
         PacketNumber(number)
     }
@@ -236,8 +259,7 @@ impl Path {
         view: &mut SubflowView,
     ) -> Option<(Sent, Acked)> {
         let sent = self.resolve(number)?;
-        self.alive_at = now;
-        self.active_at = now;
+        self.on_alive(now);
         view.in_flight -= sent.bytes;
         view.delivered += sent.bytes;
         let rtt = now.since(sent.sent_at);
@@ -270,7 +292,7 @@ impl Path {
             delivery_rate,
             delivered_at_send: sent.delivered,
             in_recovery,
-            app_limited: sent.app_limited,
+            app_limited: sent.app_limited && number.0 >= self.window_filled_below,
         };
         Some((sent, acked))
     }

@@ -365,7 +365,7 @@ impl Session {
 
     /// The application took `len` of the readable bytes.
     pub fn consume(&mut self, now: Time, id: FlowId, len: u64) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
+        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.recv.abandoned) else { return };
         let readable = flow.recv.readable();
         let len = len.min(readable.end - readable.start);
         flow.recv.consumed += len;
