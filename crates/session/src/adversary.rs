@@ -314,7 +314,10 @@ fn hostility() -> impl Strategy<Value = Hostility> {
 }
 
 fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
-    let names = (prop::sample::select(vec!["minrtt"]), prop::sample::select(vec!["reno", "cubic"]));
+    let names = (
+        prop::sample::select(vec!["minrtt", "round-robin", "rate-based"]),
+        prop::sample::select(vec!["reno", "cubic", "lia", "mpcc-loss"]),
+    );
     let flows = prop::collection::vec(1_u64..400_000, 1..8);
     (any::<u64>(), prop::collection::vec(hostility(), 1..4), flows, 20_000_u64..300_000, names).prop_map(
         move |(seed, paths, flows, window, (scheduler, controller))| Plan {
