@@ -17,6 +17,8 @@ pub(crate) struct SendHalf {
     pub(crate) limit: u64,
     /// The end was written, or the flow reset.
     pub(crate) ended: bool,
+    /// The flow was reset.
+    pub(crate) reset: bool,
     /// The end, or the reset, is acknowledged.
     pub(crate) done: bool,
 }
@@ -56,7 +58,7 @@ pub(crate) struct Flow {
 impl Flow {
     pub(crate) fn new(send_limit: u64, receive_window: u64) -> Self {
         Self {
-            send: SendHalf { written: 0, released: 0, limit: send_limit, ended: false, done: false },
+            send: SendHalf { written: 0, released: 0, limit: send_limit, ended: false, reset: false, done: false },
             recv: RecvHalf {
                 received: RangeSet::new(),
                 consumed: 0,

@@ -397,7 +397,7 @@ impl Session {
 
     fn on_stop(&mut self, id: FlowId, code: u32) -> Result<(), ProtocolError> {
         if let Some(flow) = self.flows.get(&id) {
-            if !flow.send.ended || !flow.send.done {
+            if !flow.send.reset && !flow.send.done {
                 self.events.push_back(SessionEvent::FlowStopped { flow: id, code });
                 self.reset(id, code);
             }

@@ -259,6 +259,16 @@ impl Session {
         Record::Ack(Ack { left: self.arrivals.left(), window_end: self.advertised, ranges })
     }
 
+    /// The data acknowledgement that a path would carry now, for an engine whose carrier sends its own acknowledgement
+    /// anyway and takes the session's along: what was owed on the path is then paid.
+    pub fn take_ack(&mut self, now: Time, id: SubflowId) -> Option<Ack> {
+        self.path(id)?;
+        match self.make_ack(now, id.index()) {
+            Record::Ack(ack) => Some(ack),
+            _ => None,
+        }
+    }
+
     // Timers.
 
     /// When [`on_timeout`](Self::on_timeout) and [`poll_transmit`](Self::poll_transmit) must be called at the latest.

@@ -325,8 +325,10 @@ impl Session {
     pub fn reset(&mut self, id: FlowId, code: u32) {
         if let Some(flow) = self.flows.get_mut(&id)
             && !flow.send.done
+            && !flow.send.reset
         {
             flow.send.ended = true;
+            flow.send.reset = true;
             self.queue.abandon(id);
             self.queue.admit(Content::Reset { flow: id, code }, 1);
         }
