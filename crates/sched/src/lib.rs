@@ -9,13 +9,22 @@
 //!
 //! Dependencies: `thiserror` for error types.
 
+pub mod backup;
+pub mod blest;
+pub mod daps;
+pub mod ecf;
+pub mod linux_default;
 pub mod minrtt;
+pub mod minrtt_pr;
+mod opportunistic;
 pub mod queue;
 pub mod rate_based;
 mod reason;
+pub mod redundant;
 pub mod registry;
 pub mod round_robin;
 pub mod scheduler;
+pub mod stms;
 #[cfg(test)]
 mod testing;
 

@@ -49,6 +49,18 @@ pub(crate) fn fastest_for_head<'a>(
     fresh.or_else(|| fastest(open()))
 }
 
+/// The usable subflows with room that are slower than `fast`, the fastest of them first.
+pub(crate) fn slower_with_room<'a>(view: &'a View, fast: &SubflowView) -> impl Iterator<Item = &'a SubflowView> {
+    let key = |subflow: &SubflowView| (subflow.srtt.unwrap_or(Duration::ZERO), subflow.id);
+    let mut last = key(fast);
+    core::iter::from_fn(move || {
+        let slower = view.usable().filter(|subflow| subflow.has_room() && key(subflow) > last);
+        let next = slower.min_by_key(|subflow| key(subflow))?;
+        last = key(next);
+        Some(next)
+    })
+}
+
 /// Sends the queue's head on `subflow`; waits where there is neither.
 pub(crate) fn send_head(queue: &Queue, subflow: Option<&SubflowView>) -> Choice {
     let sent = subflow.and_then(|subflow| Some(Choice::Send { subflow: subflow.id, range: queue.head(subflow.mss)? }));

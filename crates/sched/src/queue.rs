@@ -197,6 +197,11 @@ impl Queue {
         self.lost_head(mss).or_else(|| self.unsent_from(self.left, mss))
     }
 
+    /// The bytes of payload in a record of `mss`; at least one.
+    pub fn payload(&self, mss: Bytes) -> u64 {
+        (mss - self.record_header).get().max(1)
+    }
+
     /// The lowest lost data, as much as a record of `mss` carries.
     pub fn lost_head(&self, mss: Bytes) -> Option<DataRange> {
         let lost = self.lost.first()?;
@@ -474,11 +479,6 @@ impl Queue {
         for segment in &mut self.segments {
             segment.carriers &= !carrier_bit(subflow);
         }
-    }
-
-    /// The payload of a record of `mss`.
-    fn payload(&self, mss: Bytes) -> u64 {
-        (mss - self.record_header).get().max(1)
     }
 
     fn first_unsent(&self) -> DataSeq {

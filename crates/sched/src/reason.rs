@@ -1,6 +1,7 @@
 //! The words that several schedulers share when they say why they decided as they did.
 
 use crate::queue::Queue;
+use crate::scheduler::Choice;
 
 /// Nothing was decided yet.
 pub(crate) const NOTHING_YET: &str = "no decision yet";
@@ -13,5 +14,14 @@ pub(crate) fn of_wait(queue: &Queue) -> &'static str {
         "receive window full"
     } else {
         "nothing to send"
+    }
+}
+
+/// Why opportunistic retransmission chose as it did.
+pub(crate) fn of_rescue(choice: Choice, queue: &Queue) -> &'static str {
+    match choice {
+        Choice::Duplicate { .. } => "window held up: copy of the oldest segment",
+        Choice::Penalise { .. } => "window held up: its holder is penalised",
+        _ => of_wait(queue),
     }
 }

@@ -1,11 +1,19 @@
 //! The list of schedulers: the command line, scenario files, documentation and tests read it.
 
-use manypath_core::{AlgorithmSpec, Parameter, Params, SpecError, Status};
+use manypath_core::{AlgorithmSpec, Duration, Parameter, Params, SpecError, Status};
 
+use crate::backup::{self, Backup};
+use crate::blest::{self, Blest};
+use crate::daps::{self, Daps};
+use crate::ecf::{self, Ecf};
+use crate::linux_default::LinuxDefault;
 use crate::minrtt::MinRtt;
+use crate::minrtt_pr::{self, MinRttPr};
 use crate::rate_based::{self, RateBased};
+use crate::redundant::Redundant;
 use crate::round_robin::RoundRobin;
 use crate::scheduler::Scheduler;
+use crate::stms::{Stms, adaptation};
 
 /// Makes a scheduler from checked parameters.
 type Build = fn(&Params<'_>) -> Result<Box<dyn Scheduler>, SpecError>;
@@ -25,6 +33,9 @@ pub struct Algorithm {
     build: Build,
 }
 
+/// The largest gap that may be given, in segments: more than any window holds.
+const MAX_GAP: f64 = 1e9;
+
 static ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "minrtt",
@@ -34,11 +45,23 @@ static ALGORITHMS: &[Algorithm] = &[
         build: |_| Ok(Box::new(MinRtt::new())),
     },
     Algorithm {
-        name: "round-robin",
-        parameters: &[],
-        citation: "one segment on each subflow in turn",
+        name: "minrtt-pr",
+        parameters: &[Parameter {
+            name: "ratio",
+            default: "4",
+            range: "1..=100",
+            meaning: "a copy is sent if the holder's RTT is more than this many times the idle subflow's (kernel 4)",
+        }],
+        citation: "Raiciu et al., NSDI 2012, mechanisms 1 and 2; Linux MPTCP 0.95, mptcp_sched.c; paper 002's Default",
         status: Status::Stable,
-        build: |_| Ok(Box::new(RoundRobin::new())),
+        build: |params| Ok(Box::new(MinRttPr::new(minrtt_pr::Config { ratio: params.number("ratio", 1.0, 100.0)? }))),
+    },
+    Algorithm {
+        name: "linux-default",
+        parameters: &[],
+        citation: "upstream Linux, net/mptcp/protocol.c, mptcp_subflow_get_send (5.18 and later)",
+        status: Status::Stable,
+        build: |_| Ok(Box::new(LinuxDefault::new())),
     },
     Algorithm {
         name: "rate-based",
@@ -48,11 +71,129 @@ static ALGORITHMS: &[Algorithm] = &[
             range: "0..=1",
             meaning: "share of pacing rate x smoothed RTT from which on a subflow has enough queued (paper 000 s6)",
         }],
-        citation: "MPCC (Gilad et al., CoNEXT 2020), section 6",
+        citation: "MPCC (Gilad et al., CoNEXT 2020: paper 000), section 6",
         status: Status::Stable,
         build: |params| Ok(Box::new(RateBased::new(rate_based::Config { share: params.number("share", 0.0, 1.0)? }))),
     },
+    Algorithm {
+        name: "round-robin",
+        parameters: &[],
+        citation: "one segment on each subflow in turn",
+        status: Status::Stable,
+        build: |_| Ok(Box::new(RoundRobin::new())),
+    },
+    Algorithm {
+        name: "redundant",
+        parameters: &[],
+        citation: "every subflow carries everything the receiver lacks",
+        status: Status::Stable,
+        build: |_| Ok(Box::new(Redundant::new())),
+    },
+    Algorithm {
+        name: "stms-a",
+        parameters: &[
+            Parameter {
+                name: "gap",
+                default: "0",
+                range: "0..=1e9",
+                meaning: "gap of every slow subflow to begin with, in segments (the paper states none)",
+            },
+            Parameter {
+                name: "weight",
+                default: "0.5",
+                range: "0..=1",
+                meaning: "weight of an interval's mean in the moving average (the paper states none)",
+            },
+            Parameter {
+                name: "gain",
+                default: "1",
+                range: "0..=100",
+                meaning: "factor on what an interval adds to the gap: more learns long gaps sooner (reference 1)",
+            },
+        ],
+        citation: "STMS (Shi et al., ATC 2018: paper 002), algorithms 1 and 2",
+        status: Status::Stable,
+        build: |params| {
+            let config = adaptation::Config {
+                gap: params.number("gap", 0.0, MAX_GAP)?,
+                weight: params.number("weight", 0.0, 1.0)?,
+                gain: params.number("gain", 0.0, 100.0)?,
+            };
+            Ok(Box::new(Stms::adapted(config)))
+        },
+    },
+    Algorithm {
+        name: "stms-c",
+        parameters: &[],
+        citation: "STMS (Shi et al., ATC 2018: paper 002), algorithm 1 and equation 2",
+        status: Status::Stable,
+        build: |_| Ok(Box::new(Stms::calculated())),
+    },
+    Algorithm {
+        name: "blest",
+        parameters: &[Parameter {
+            name: "lambda",
+            default: "1.2",
+            range: "1..=1.3",
+            meaning: "factor on the estimate of what the fast subflow sends, to begin with (kernel 1.2, paper 1)",
+        }],
+        citation: "Ferlin et al., IFIP Networking 2016; Linux MPTCP, mptcp_blest.c (4e10ec5)",
+        status: Status::Stable,
+        build: |params| Ok(Box::new(Blest::new(blest::Config { lambda: params.number("lambda", 1.0, 1.3)? }))),
+    },
+    Algorithm {
+        name: "ecf",
+        parameters: &[Parameter {
+            name: "beta",
+            default: "0.25",
+            range: "0..=10",
+            meaning: "hysteresis: how much longer waiting may take once begun (Lim et al. 0.25)",
+        }],
+        citation: "Lim et al., CoNEXT 2017; Linux MPTCP, mptcp_ecf.c (5563404)",
+        status: Status::Stable,
+        build: |params| Ok(Box::new(Ecf::new(ecf::Config { beta: params.number("beta", 0.0, 10.0)? }))),
+    },
+    Algorithm {
+        name: "daps",
+        parameters: &[Parameter {
+            name: "max-period",
+            default: "1s",
+            range: "a time such as 1s",
+            meaning: "longest time for which a plan holds (ours)",
+        }],
+        citation: "Kuhn et al., ICC 2014, after its description in paper 002 and general knowledge",
+        status: Status::Experimental,
+        build: |params| Ok(Box::new(Daps::new(daps::Config { max_period: span(params, "max-period")? }))),
+    },
+    Algorithm {
+        name: "backup",
+        parameters: &[
+            Parameter {
+                name: "engage",
+                default: "500ms",
+                range: "a time such as 500ms",
+                meaning: "how long a backlog must last before dearer subflows are used",
+            },
+            Parameter {
+                name: "release",
+                default: "2s",
+                range: "a time such as 2s",
+                meaning: "how long dearer subflows must have sent nothing before they are given up",
+            },
+        ],
+        citation: "this project's own: cost order with hysteresis",
+        status: Status::Experimental,
+        build: |params| {
+            let config = backup::Config { engage: span(params, "engage")?, release: span(params, "release")? };
+            Ok(Box::new(Backup::new(config)))
+        },
+    },
 ];
+
+/// A parameter that is a time with its unit.
+fn span(params: &Params<'_>, key: &str) -> Result<Duration, SpecError> {
+    params.text(key).parse().map_err(|_| params.bad_value(key))
+}
 
 /// Every scheduler, in the order of documentation.
 pub fn algorithms() -> &'static [Algorithm] {
@@ -102,6 +243,7 @@ mod tests {
         assert!(matches!(built("fastest"), Err(SpecError::UnknownName { .. })));
         assert!(matches!(built("minrtt:share=1"), Err(SpecError::UnknownParameter { .. })));
         assert!(matches!(built("rate-based:share=1.1"), Err(SpecError::BadValue { .. })));
+        assert!(matches!(built("backup:engage=5"), Err(SpecError::BadValue { .. })));
         assert!(matches!(built("rate-based:share=x"), Err(SpecError::BadValue { .. })));
     }
 }

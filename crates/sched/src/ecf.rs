@@ -1,0 +1,171 @@
+//! ECF, earliest completion first (Lim et al., CoNEXT 2017; kernel `mptcp_ecf.c`, 5563404).
+//!
+//! While the fastest subflow has room it sends. When it has none, a slower one sends only if waiting for the fastest would
+//! not have finished sooner. With `k` bytes pending, windows `W`, smoothed round-trip times `R` and
+//! `delta = max(sigma_f, sigma_s)` it waits for the fastest subflow `f` instead of using `s` if
+//!
+//! * `R_f (1 + max(k, W_f) / W_f) < (1 + waiting beta) (R_s + delta)`: `f` would have sent it all before `s` delivers, and
+//! * `R_s max(k, W_s) / W_s >= 2 R_f + delta`: `s` would take longer than two rounds of `f`.
+//!
+//! `waiting` is 1 from when both held until the first no longer does: hysteresis. `sigma` is the RTT's mean deviation
+//! (RFC 9002 s5.3); the kernel's `rttvar` has a floor of 200 ms, which is an artefact of its retransmission timer and left
+//! out. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel.
+
+use manypath_core::{Bytes, Duration, SubflowView, Time, View};
+
+use crate::minrtt::{fastest, fastest_for_head, send_head};
+use crate::opportunistic::{KERNEL_RATIO, Opportunistic};
+use crate::queue::Queue;
+use crate::reason;
+use crate::scheduler::{Choice, Scheduler};
+
+/// Parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Hysteresis: once waiting, it goes on while the fastest subflow needs up to `1 + beta` times as long. Lim et al., and
+    /// the kernel's `r_beta` of 4: 0.25.
+    pub beta: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { beta: 0.25 }
+    }
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Ecf {
+    config: Config,
+    opportunistic: Opportunistic,
+    /// Whether the last comparison was for waiting.
+    waiting: bool,
+    /// Why the last decision was taken.
+    reason: &'static str,
+}
+
+impl Ecf {
+    /// A scheduler with these parameters.
+    pub const fn new(config: Config) -> Self {
+        let opportunistic = Opportunistic::new(KERNEL_RATIO);
+        Self { config, opportunistic, waiting: false, reason: reason::NOTHING_YET }
+    }
+
+    /// Whether `pending` bytes are better kept for the fast subflow than sent on the slow one.
+    fn waits_for(&mut self, fast: &SubflowView, slow: &SubflowView, pending: Bytes) -> bool {
+        let seconds = |span: Duration| span.as_secs_f64();
+        let (Some(rtt_f), Some(rtt_s)) = (fast.srtt.map(seconds), slow.srtt.map(seconds)) else { return false };
+        let delta = seconds(fast.rttvar.max(slow.rttvar));
+        // Lim et al. count rounds as pending over window; the kernel's floor makes that one round at least.
+        let rounds = |subflow: &SubflowView| {
+            let window = subflow.cwnd.max(subflow.mss).as_f64();
+            pending.as_f64().max(window) / window
+        };
+        let hysteresis = if self.waiting { 1.0 + self.config.beta } else { 1.0 };
+        if rtt_f * (1.0 + rounds(fast)) < hysteresis * (rtt_s + delta) {
+            if rtt_s * rounds(slow) >= 2.0 * rtt_f + delta {
+                self.waiting = true;
+                return true;
+            }
+        } else {
+            self.waiting = false;
+        }
+        false
+    }
+}
+
+impl Scheduler for Ecf {
+    fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        if !queue.has_pending() {
+            let choice = self.opportunistic.choose(now, view, queue).unwrap_or(Choice::Wait);
+            self.reason = reason::of_rescue(choice, queue);
+            return choice;
+        }
+        let (fast, slow) = (fastest(view.usable()), fastest_for_head(view, queue, |_| true));
+        if let (Some(fast), Some(slow)) = (fast, slow)
+            && fast.id != slow.id
+            && !fast.has_room()
+            && self.waits_for(fast, slow, queue.unsent() + queue.lost())
+        {
+            self.reason = "the fastest subflow completes earlier, once it has room";
+            return Choice::Wait;
+        }
+        let choice = send_head(queue, slow);
+        self.reason = match (choice, fast) {
+            (Choice::Send { subflow, .. }, Some(fast)) if subflow == fast.id => "fastest subflow",
+            (Choice::Send { .. }, _) => "completes earlier than waiting for the fastest",
+            _ => reason::of_wait(queue),
+        };
+        choice
+    }
+
+    fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MSS, queue, send, subflow, view};
+
+    fn ecf() -> Ecf {
+        Ecf::new(Config::default())
+    }
+
+    fn bytes(segments: u64) -> Bytes {
+        Bytes::new(segments * MSS)
+    }
+
+    #[test]
+    fn the_fastest_sends_while_it_has_room() {
+        let paths = view([subflow(0, 20, 10, 9), subflow(1, 200, 10, 0)]);
+        assert_eq!(ecf().pick(Time::ZERO, &paths, &queue(100, 100)), send(0, 0));
+    }
+
+    #[test]
+    fn a_tail_waits_for_the_fastest_subflow() {
+        // 5 segments, windows of 10: 20 (1 + 1) = 40 < 200, and 200 * 1 >= 2 * 20.
+        let paths = view([subflow(0, 20, 10, 10), subflow(1, 200, 10, 0)]);
+        let mut scheduler = ecf();
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(5, 100)), Choice::Wait);
+        assert_eq!(scheduler.reason(), "the fastest subflow completes earlier, once it has room");
+        assert!(scheduler.waiting);
+    }
+
+    #[test]
+    fn much_data_uses_the_slow_subflow() {
+        // 100 segments: 20 (1 + 10) = 220 > 200 (the payload is a little less than the records, 9.7 rounds: 214).
+        let paths = view([subflow(0, 20, 10, 10), subflow(1, 200, 10, 0)]);
+        let mut scheduler = ecf();
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        assert_eq!(scheduler.reason(), "completes earlier than waiting for the fastest");
+    }
+
+    #[test]
+    fn both_inequalities_and_the_hysteresis() {
+        let (fast, slow) = (subflow(0, 20, 10, 10), subflow(1, 200, 10, 0));
+        let mut scheduler = ecf();
+        // 20 (1 + 9) = 200 is not less than 200.
+        assert!(!scheduler.waits_for(&fast, &slow, bytes(90)));
+        assert!(scheduler.waits_for(&fast, &slow, bytes(89)));
+        // Once waiting, 1.25 * 200 = 250 = 20 (1 + 11.5) is the limit.
+        assert!(scheduler.waits_for(&fast, &slow, bytes(114)));
+        assert!(!scheduler.waits_for(&fast, &slow, bytes(115)));
+        assert!(!scheduler.waits_for(&fast, &slow, bytes(90)), "no longer waiting");
+        // Second inequality, 39 * 1 < 2 * 20: the slow subflow is not slow enough to wait.
+        assert!(!scheduler.waits_for(&fast, &subflow(1, 39, 10, 0), bytes(1)));
+        assert!(!scheduler.waits_for(&fast, &subflow(1, 40, 10, 0), bytes(1)), "first: 40 < 40 does not hold");
+        assert!(scheduler.waits_for(&fast, &subflow(1, 41, 10, 0), bytes(1)));
+    }
+
+    #[test]
+    fn the_deviation_counts_on_both_sides() {
+        let (fast, mut slow) = (subflow(0, 20, 10, 10), subflow(1, 41, 10, 0));
+        slow.rttvar = Duration::from_millis(5);
+        // First: 40 < 46. Second: 41 >= 45 does not hold.
+        assert!(!ecf().waits_for(&fast, &slow, bytes(1)));
+        slow.srtt = Some(Duration::from_millis(45));
+        assert!(ecf().waits_for(&fast, &slow, bytes(1)));
+    }
+}

@@ -1,0 +1,157 @@
+//! STMS, the Slide Together Multipath Scheduler (Shi et al., USENIX ATC 2018: paper 002), with the resolutions of
+//! `reference/stms.md`.
+//!
+//! Packets should *arrive* in order. The fast subflow always sends the lowest unsent data; a slow one sends the data behind
+//! a gap of unsent segments, which the fast subflow will have sent by the time that the slow one's segment arrives
+//! (paper 002 algorithm 1). The two variants differ in how they find the gap:
+//!
+//! * `stms-c` calculates it with every segment it sends on a slow subflow: `gap = B_f (OWD_s - OWD_f)` (eq. 2), with half the
+//!   smoothed RTT as one-way delay;
+//! * `stms-a` adapts it to how many segments each data acknowledgement releases (algorithm 2, [`adaptation`]).
+//!
+//! The paper defines two subflows. With more, each slow subflow has its own gap behind which it sends; the calculated one
+//! is the sum over all faster subflows `j` of `B_j (OWD_i - OWD_j)`. Where the paper is silent: the fast subflow is the
+//! usable one with the smallest smoothed RTT, at every decision anew (reference s4). The bandwidth of a subflow is its
+//! window over its smoothed RTT, or its pacing rate if that is less (a paced controller's window is not meant to be
+//! reached). Lost data stands before the unsent data: a slow subflow takes it only where the gap is shorter than
+//! all that was lost.
+//!
+//! It waits when only slow subflows have room and the gap reaches beyond the unsent data or the window: then it falls back to
+//! the fast subflow alone (paper 002 s3.2). While the fast subflow has room it never waits.
+
+pub mod adaptation;
+
+use manypath_core::{SubflowId, SubflowView, Time, View};
+
+use crate::minrtt::{fastest, send_head, slower_with_room};
+use crate::queue::Queue;
+use crate::reason;
+use crate::scheduler::{Choice, DataAck, Scheduler};
+
+use adaptation::Adaptation;
+
+/// How the gap is found.
+#[derive(Clone, Debug)]
+enum Variant {
+    /// STMS-C; by subflow the gap last calculated, for traces.
+    Calculated(Vec<f64>),
+    /// STMS-A.
+    Adapted(Adaptation),
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Stms {
+    variant: Variant,
+    /// Why the last decision was taken.
+    reason: &'static str,
+}
+
+impl Stms {
+    /// STMS-C: the gap is calculated from bandwidths and round-trip times.
+    pub const fn calculated() -> Self {
+        Self { variant: Variant::Calculated(Vec::new()), reason: reason::NOTHING_YET }
+    }
+
+    /// STMS-A: the gap follows the data acknowledgements.
+    pub const fn adapted(config: adaptation::Config) -> Self {
+        Self { variant: Variant::Adapted(Adaptation::new(config)), reason: reason::NOTHING_YET }
+    }
+
+    /// The gap before the slow subflow's next segment, in whole segments of the fast one.
+    fn gap(&mut self, view: &View, slow: &SubflowView) -> u64 {
+        let gap = match &mut self.variant {
+            Variant::Adapted(adaptation) => adaptation.gap(slow.id),
+            Variant::Calculated(last) => {
+                let gap = calculated_gap(view, slow);
+                if last.len() < view.subflows.len() {
+                    last.resize(view.subflows.len(), 0.0);
+                }
+                // The view holds the slow subflow, so its index is below the length.
+                last[slow.id.index()] = gap;
+                gap
+            }
+        };
+        // Float to integer casts saturate, and a gap is never negative.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let whole = gap as u64;
+        whole
+    }
+
+    /// Algorithm 1, line 3: the front for the fast subflow. Line 5: behind the gap for slow ones.
+    fn choose(&mut self, view: &View, queue: &Queue) -> Choice {
+        let Some(fast) = fastest(view.usable()) else { return Choice::Wait };
+        if let Variant::Adapted(adaptation) = &mut self.variant {
+            adaptation.on_fastest(view, fast.id);
+        }
+        if fast.has_room() {
+            self.reason = "fast subflow: the front";
+            return send_head(queue, Some(fast));
+        }
+        let lost = queue.lost().get().div_ceil(queue.payload(fast.mss));
+        for slow in slower_with_room(view, fast) {
+            let gap = self.gap(view, slow);
+            let range = match gap.checked_sub(lost) {
+                Some(unsent) => queue.unsent_behind(unsent, fast.mss, slow.mss),
+                None => queue.lost_head(slow.mss),
+            };
+            if let Some(range) = range {
+                self.reason = "slow subflow: behind the gap";
+                return Choice::Send { subflow: slow.id, range };
+            }
+        }
+        Choice::Wait
+    }
+}
+
+/// What the subflow sends in bytes a second: its window a round trip, or its pacing rate if that is less; zero if unknown.
+fn bandwidth(subflow: &SubflowView) -> f64 {
+    let window = subflow.srtt.map_or(0.0, |srtt| (subflow.cwnd / srtt).as_bytes_per_sec());
+    subflow.pacing.map_or(window, |pacing| window.min(pacing.as_bytes_per_sec()))
+}
+
+/// The sum over the faster usable subflows of what they send in a time that depends on their and the slow subflow's
+/// smoothed RTT in seconds, in segments.
+fn segments_within(view: &View, slow: &SubflowView, span: impl Fn(f64, f64) -> f64) -> f64 {
+    let Some(rtt_s) = slow.srtt.map(|srtt| srtt.as_secs_f64()) else { return 0.0 };
+    let faster = view.usable().filter_map(|subflow| Some((subflow, subflow.srtt?.as_secs_f64())));
+    let faster = faster.filter(|(subflow, rtt)| subflow.id != slow.id && *rtt <= rtt_s);
+    faster.map(|(subflow, rtt)| bandwidth(subflow) * span(rtt, rtt_s) / subflow.mss.as_f64().max(1.0)).sum()
+}
+
+/// Paper 002 eq. 2 with half the smoothed RTT as one-way delay (s5), summed over the faster subflows; in segments.
+pub fn calculated_gap(view: &View, slow: &SubflowView) -> f64 {
+    segments_within(view, slow, |rtt_f, rtt_s| (rtt_s - rtt_f) / 2.0)
+}
+
+impl Scheduler for Stms {
+    fn pick(&mut self, _now: Time, view: &View, queue: &Queue) -> Choice {
+        let choice = if queue.has_pending() { self.choose(view, queue) } else { Choice::Wait };
+        if choice == Choice::Wait {
+            let idle = queue.has_pending() && view.usable().any(SubflowView::has_room);
+            self.reason = if idle { "nothing behind the gap within the window" } else { reason::of_wait(queue) };
+        }
+        choice
+    }
+
+    fn on_data_ack(&mut self, now: Time, ack: &DataAck, view: &View) {
+        if let Variant::Adapted(adaptation) = &mut self.variant {
+            adaptation.on_data_ack(now, ack, view);
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        self.reason
+    }
+
+    fn inspect(&self, id: SubflowId, out: &mut dyn FnMut(&'static str, f64)) {
+        let gap = match &self.variant {
+            Variant::Adapted(adaptation) => adaptation.gap(id),
+            Variant::Calculated(last) => last.get(id.index()).copied().unwrap_or(0.0),
+        };
+        out("gap_segments", gap);
+    }
+}
+
+#[cfg(test)]
+mod tests;

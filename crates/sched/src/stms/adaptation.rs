@@ -1,0 +1,142 @@
+//! STMS-A's gaps (paper 002 algorithm 2, `reference/stms.md` s2 and s5).
+//!
+//! When a gap is too small the slow subflow's segments arrive late, and each one's arrival releases a burst of data that
+//! waited for it: a data acknowledgement of many segments whose old left edge was on the slow subflow. When it is too
+//! large the old left edge of such bursts was on the fast one. So each data acknowledgement is a sample: the
+//! segments released, positive or negative after the subflow that carried the old left edge, or zero if it released no
+//! more than acknowledgements do when nothing is missing. Once every `D = (RTT_s + RTT_f) / 2` the mean of the samples is
+//! smoothed and added to the gap (reference s5.4: adding each sample, or their sum, overshoots and oscillates).
+//!
+//! With several slow subflows, the old left edge on subflow `k` speaks for a larger gap of `k`, for smaller gaps of all slower
+//! than `k`, and about no other.
+//!
+//! Where the paper is silent: acknowledgements whose left edge had been retransmitted are ignored, since loss releases
+//! bursts too (reference s4). And a gap does not *grow* beyond what the faster subflows send in a round trip of the slow one: no
+//! segment takes longer to arrive than to be acknowledged, so a larger gap comes of disturbances, and it would idle the slow
+//! subflow and with it the feedback that could shrink the gap again.
+
+use manypath_core::{Duration, SubflowId, SubflowState, SubflowView, Time, View};
+
+use super::segments_within;
+use crate::minrtt::fastest;
+use crate::scheduler::DataAck;
+
+/// Parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The gap to begin with, in segments. The paper states none; 0 is how the default scheduler behaves.
+    pub gap: f64,
+    /// How much an interval's mean counts in the moving average, in 0..=1. The paper states none; 0.5 as `reference/stms.md`
+    /// s5.4 verified.
+    pub weight: f64,
+    /// Factor on what is added to the gap. `reference/stms.md` s5.4: 1. Between evenly paced paths every late segment releases
+    /// `B_f / B_s + 1` others however late it is, so that a gap grows by no more than that in an interval: a larger
+    /// factor learns long gaps sooner.
+    pub gain: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { gap: 0.0, weight: 0.5, gain: 1.0 }
+    }
+}
+
+/// One slow subflow's gap.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// In segments; never negative.
+    segments: f64,
+    /// Moving average of the intervals' means, in segments an interval.
+    trend: f64,
+    /// Sum of the samples of this interval.
+    sum: f64,
+    /// Their number.
+    samples: u32,
+    /// When the interval began; `None` before the first sample.
+    since: Option<Time>,
+}
+
+impl Gap {
+    const fn new(config: Config) -> Self {
+        Self { segments: config.gap, trend: 0.0, sum: 0.0, samples: 0, since: None }
+    }
+
+    /// Adds a sample; at the end of the interval adjusts the gap, which grows to `bound` at most.
+    fn add(&mut self, now: Time, sample: f64, interval: Duration, config: Config, bound: f64) {
+        let since = *self.since.get_or_insert(now);
+        self.sum += sample;
+        self.samples += 1;
+        if now.since(since) < interval {
+            return;
+        }
+        let mean = self.sum / f64::from(self.samples);
+        self.trend += config.weight * (mean - self.trend);
+        self.segments = (self.segments + config.gain * self.trend).min(bound.max(self.segments)).max(0.0);
+        self.sum = 0.0;
+        self.samples = 0;
+        self.since = Some(now);
+    }
+}
+
+/// The gaps of all slow subflows.
+#[derive(Clone, Debug)]
+pub(super) struct Adaptation {
+    config: Config,
+    /// By subflow. The fastest one's entry is kept for when it is slow again.
+    gaps: Vec<Gap>,
+    /// The fastest subflow of the last decision.
+    fastest: Option<SubflowId>,
+}
+
+impl Adaptation {
+    pub(super) const fn new(config: Config) -> Self {
+        Self { config, gaps: Vec::new(), fastest: None }
+    }
+
+    /// The gap of a slow subflow in segments.
+    pub(super) fn gap(&self, slow: SubflowId) -> f64 {
+        self.gaps.get(slow.index()).map_or(self.config.gap, |gap| gap.segments)
+    }
+
+    /// Notes which subflow is the fastest. When two subflows change roles the gap between them stays (reference s4).
+    pub(super) fn on_fastest(&mut self, view: &View, id: SubflowId) {
+        if self.gaps.len() < view.subflows.len() {
+            self.gaps.resize(view.subflows.len(), Gap::new(self.config));
+        }
+        if let Some(before) = self.fastest.replace(id)
+            && before != id
+            && view.usable().any(|subflow| subflow.id == before)
+        {
+            self.gaps.swap(before.index(), id.index());
+        }
+    }
+
+    /// Algorithm 2.
+    pub(super) fn on_data_ack(&mut self, now: Time, ack: &DataAck, view: &View) {
+        // Reference s5.9: the cumulative acknowledgement only. Reference s4: not where loss held the edge up.
+        let Some(edge) = ack.left_edge_subflow.filter(|_| !ack.left_edge_retransmitted) else { return };
+        let Some(fast) = fastest(view.usable()) else { return };
+        self.on_fastest(view, fast.id);
+        let rtt = |subflow: &SubflowView| (subflow.srtt.unwrap_or(Duration::ZERO), subflow.id);
+        // Algorithm 2 line 3, with the threshold of reference s5.5.
+        let released = if ack.segments > ack.segments_per_ack { f64::from(ack.segments) } else { 0.0 };
+        let edge_rtt = view.get(edge).map(rtt);
+        for (slow, gap) in view.subflows.iter().zip(&mut self.gaps) {
+            if slow.state == SubflowState::Closed {
+                *gap = Gap::new(self.config);
+            }
+            if slow.state != SubflowState::Active || slow.id == fast.id {
+                continue;
+            }
+            // Lines 4 to 8.
+            let sample = match edge_rtt {
+                _ if slow.id == edge => released,
+                Some(edge) if edge < rtt(slow) => -released,
+                _ => 0.0,
+            };
+            let interval = (rtt(slow).0 + rtt(fast).0) / 2;
+            let bound = segments_within(view, slow, |_, rtt_s| rtt_s);
+            gap.add(now, sample, interval, self.config, bound);
+        }
+    }
+}

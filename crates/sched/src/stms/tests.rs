@@ -1,0 +1,316 @@
+use super::adaptation::Config;
+use super::*;
+use crate::testing::{MSS, queue, segments, send, subflow, view};
+use manypath_core::{Bytes, Duration, Rate, SubflowState};
+
+fn stms_a(gap: f64) -> Stms {
+    Stms::adapted(Config { gap, ..Config::default() })
+}
+
+fn gap_of(scheduler: &Stms, id: u32) -> f64 {
+    let mut gap = f64::NAN;
+    scheduler.inspect(SubflowId(id), &mut |name, value| {
+        assert_eq!(name, "gap_segments");
+        gap = value;
+    });
+    gap
+}
+
+/// The fast subflow is full, the slow one has room.
+fn fast_full() -> View {
+    view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 0)])
+}
+
+fn ack(segments: u32, edge: u32) -> DataAck {
+    DataAck {
+        newly_acked: Bytes::new(u64::from(segments) * 1_000),
+        segments,
+        left_edge_subflow: Some(SubflowId(edge)),
+        left_edge_retransmitted: false,
+        segments_per_ack: 2,
+    }
+}
+
+#[test]
+fn the_front_goes_to_the_fast_subflow_and_the_gap_is_left_for_it() {
+    let mut queue = queue(100, 100);
+    let mut scheduler = stms_a(5.0);
+    assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue), send(1, 5));
+    assert_eq!(scheduler.reason(), "slow subflow: behind the gap");
+    queue.on_assigned(Time::ZERO, segments(5, 6), SubflowId(1));
+    assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue), send(1, 6), "5 unsent before it still");
+    let mut open = fast_full();
+    open.subflows[0].in_flight = Bytes::ZERO;
+    assert_eq!(scheduler.pick(Time::ZERO, &open, &queue), send(0, 0));
+    assert_eq!(scheduler.reason(), "fast subflow: the front");
+    // The fast subflow skips what the slow one has sent (paper 002 s4).
+    for segment in 0..5 {
+        queue.on_assigned(Time::ZERO, segments(segment, segment + 1), SubflowId(0));
+    }
+    assert_eq!(scheduler.pick(Time::ZERO, &open, &queue), send(0, 6));
+}
+
+#[test]
+fn without_a_gap_it_is_the_default_scheduler() {
+    assert_eq!(stms_a(0.0).pick(Time::ZERO, &fast_full(), &queue(9, 9)), send(1, 0));
+}
+
+#[test]
+fn the_slow_subflow_idles_where_the_gap_reaches_beyond_data_or_window() {
+    let mut scheduler = stms_a(5.0);
+    assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue(5, 100)), Choice::Wait);
+    assert_eq!(scheduler.reason(), "nothing behind the gap within the window");
+    assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue(100, 5)), Choice::Wait);
+    assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue(6, 6)), send(1, 5));
+}
+
+#[test]
+fn lost_data_is_the_fast_subflow_s_unless_there_is_more_of_it_than_the_gap() {
+    let mut queue = queue(100, 100);
+    for segment in 0..10 {
+        queue.on_assigned(Time::ZERO, segments(segment, segment + 1), SubflowId(0));
+    }
+    queue.on_copy_ended(segments(0, 1), false);
+    queue.on_copy_ended(segments(1, 2), false);
+    // Two lost and three unsent before it: segment 13.
+    assert_eq!(stms_a(5.0).pick(Time::ZERO, &fast_full(), &queue), send(1, 13));
+    assert_eq!(stms_a(2.0).pick(Time::ZERO, &fast_full(), &queue), send(1, 10));
+    assert_eq!(stms_a(1.0).pick(Time::ZERO, &fast_full(), &queue), send(1, 0));
+    let mut open = fast_full();
+    open.subflows[0].in_flight = Bytes::ZERO;
+    assert_eq!(stms_a(5.0).pick(Time::ZERO, &open, &queue), send(0, 0));
+}
+
+#[test]
+fn the_calculated_gap_is_equation_2() {
+    // RTT_s = 3 RTT_f: the gap is the fast window (paper 002 figure 9). 10 / 20 ms * (60 - 20) / 2.
+    let paths = fast_full();
+    assert!((calculated_gap(&paths, &paths.subflows[1]) - 10.0).abs() < 1e-9);
+    let mut scheduler = Stms::calculated();
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 10));
+    assert!((gap_of(&scheduler, 1) - 10.0).abs() < 1e-9);
+    assert!(calculated_gap(&paths, &paths.subflows[0]).abs() < 1e-9, "nobody is faster than the fast one");
+}
+
+#[test]
+fn a_paced_subflow_s_bandwidth_is_its_rate() {
+    let mut paths = fast_full();
+    // A window that is never filled; 250 segments a second.
+    paths.subflows[0].cwnd = paths.subflows[0].mss * 1_000;
+    paths.subflows[0].pacing = Some(Rate::from_bps(250.0 * 8.0 * MSS as f64));
+    assert!((calculated_gap(&paths, &paths.subflows[1]) - 5.0).abs() < 1e-9);
+}
+
+#[test]
+fn with_three_subflows_each_slow_one_has_its_own_gap() {
+    // 10 / 20 ms * (100 - 20) / 2 = 20, and 10 / 60 ms * (100 - 60) / 2 = 3.33.
+    let mut paths = view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 10), subflow(2, 100, 10, 0)]);
+    assert!((calculated_gap(&paths, &paths.subflows[2]) - 70.0 / 3.0).abs() < 1e-9);
+    let mut queue = queue(100, 100);
+    let mut scheduler = Stms::calculated();
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue), send(2, 23));
+    queue.on_assigned(Time::ZERO, segments(23, 24), SubflowId(2));
+    paths.subflows[1].in_flight = Bytes::ZERO;
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue), send(1, 10), "the less slow one first");
+    // Where even its gap finds nothing the slowest cannot either.
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &crate::testing::queue(10, 10)), Choice::Wait);
+}
+
+#[test]
+fn roles_follow_the_smoothed_rtt_and_the_gap_stays() {
+    let queue = queue(100, 100);
+    let mut scheduler = stms_a(0.0);
+    // Grow the slow subflow's gap: 4 segments released at the end of an interval of 40 ms, half of it counts.
+    scheduler.on_data_ack(Time::ZERO, &ack(4, 1), &fast_full());
+    scheduler.on_data_ack(Time::from_millis(40), &ack(4, 1), &fast_full());
+    assert!((gap_of(&scheduler, 1) - 2.0).abs() < 1e-9);
+    let mut swapped = view([subflow(0, 60, 10, 0), subflow(1, 20, 10, 10)]);
+    assert_eq!(scheduler.pick(Time::ZERO, &swapped, &queue), send(0, 2));
+    // A fast subflow that fails takes no gap from anyone.
+    swapped.subflows[1].state = SubflowState::Failed;
+    assert_eq!(scheduler.pick(Time::ZERO, &swapped, &queue), send(0, 0));
+    assert!((gap_of(&scheduler, 0) - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_gap_follows_the_mean_of_an_interval_s_samples() {
+    let mut scheduler = stms_a(10.0);
+    let paths = fast_full();
+    let at = Time::from_millis;
+    // D = (60 + 20) / 2 = 40 ms. Samples 12, 0 (at the threshold), -3: mean 3, smoothed 1.5.
+    scheduler.on_data_ack(at(0), &ack(12, 1), &paths);
+    scheduler.on_data_ack(at(39), &ack(2, 1), &paths);
+    assert!((gap_of(&scheduler, 1) - 10.0).abs() < 1e-9);
+    scheduler.on_data_ack(at(40), &ack(3, 0), &paths);
+    assert!((gap_of(&scheduler, 1) - 11.5).abs() < 1e-9);
+    // Next interval: mean 0, smoothed 0.75.
+    scheduler.on_data_ack(at(80), &ack(1, 0), &paths);
+    assert!((gap_of(&scheduler, 1) - 12.25).abs() < 1e-9);
+}
+
+#[test]
+fn duplicates_and_retransmitted_edges_are_no_samples() {
+    let mut scheduler = stms_a(10.0);
+    let paths = fast_full();
+    scheduler.on_data_ack(Time::ZERO, &DataAck { left_edge_retransmitted: true, ..ack(50, 1) }, &paths);
+    scheduler.on_data_ack(Time::from_millis(100), &DataAck { left_edge_subflow: None, ..ack(0, 1) }, &paths);
+    scheduler.on_data_ack(Time::from_millis(200), &ack(4, 1), &paths);
+    scheduler.on_data_ack(Time::from_millis(240), &ack(4, 1), &paths);
+    assert!((gap_of(&scheduler, 1) - 12.0).abs() < 1e-9, "the first interval began with the first sample");
+}
+
+#[test]
+fn the_threshold_is_what_one_acknowledgement_covers() {
+    for (per_ack, grown) in [(1, 1.0), (2, 0.0)] {
+        let mut scheduler = stms_a(0.0);
+        let two = DataAck { segments_per_ack: per_ack, ..ack(2, 1) };
+        scheduler.on_data_ack(Time::ZERO, &two, &fast_full());
+        scheduler.on_data_ack(Time::from_millis(40), &two, &fast_full());
+        assert!((gap_of(&scheduler, 1) - grown).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn a_gap_is_never_negative_and_does_not_grow_beyond_a_slow_round_trip() {
+    let paths = fast_full();
+    let mut scheduler = stms_a(1.0);
+    scheduler.on_data_ack(Time::ZERO, &ack(9, 0), &paths);
+    scheduler.on_data_ack(Time::from_millis(40), &ack(9, 0), &paths);
+    assert!(gap_of(&scheduler, 1).abs() < 1e-9);
+    // The fast subflow sends 10 / 20 ms * 60 ms = 30 segments in a round trip of the slow one.
+    let mut scheduler = stms_a(29.0);
+    for interval in 0..9 {
+        scheduler.on_data_ack(Time::from_millis(interval * 40), &ack(50, 1), &paths);
+    }
+    assert!((gap_of(&scheduler, 1) - 30.0).abs() < 1e-9);
+    // A gap that is larger already, because the window has shrunk since, is not cut.
+    let mut scheduler = stms_a(100.0);
+    scheduler.on_data_ack(Time::ZERO, &ack(50, 1), &paths);
+    scheduler.on_data_ack(Time::from_millis(40), &ack(50, 1), &paths);
+    assert!((gap_of(&scheduler, 1) - 100.0).abs() < 1e-9);
+}
+
+#[test]
+fn an_edge_speaks_for_its_own_gap_and_against_those_of_slower_subflows() {
+    let paths = view([subflow(0, 20, 99, 0), subflow(1, 60, 99, 0), subflow(2, 100, 99, 0)]);
+    let gaps = |edge| {
+        let mut scheduler = stms_a(20.0);
+        scheduler.on_data_ack(Time::ZERO, &ack(8, edge), &paths);
+        scheduler.on_data_ack(Time::from_millis(100), &ack(8, edge), &paths);
+        [gap_of(&scheduler, 1), gap_of(&scheduler, 2)].map(|gap| (gap * 10.0).round() / 10.0)
+    };
+    assert!(gaps(0).iter().all(|gap| (gap - 16.0).abs() < 1e-9));
+    assert!((gaps(1)[0] - 24.0).abs() < 1e-9 && (gaps(1)[1] - 16.0).abs() < 1e-9);
+    assert!((gaps(2)[0] - 20.0).abs() < 1e-9 && (gaps(2)[1] - 24.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_closed_subflow_s_gap_is_forgotten() {
+    let mut paths = fast_full();
+    let mut scheduler = stms_a(0.0);
+    scheduler.on_data_ack(Time::ZERO, &ack(8, 1), &paths);
+    scheduler.on_data_ack(Time::from_millis(40), &ack(8, 1), &paths);
+    assert!(gap_of(&scheduler, 1) > 1.0);
+    paths.subflows[1].state = SubflowState::Closed;
+    scheduler.on_data_ack(Time::from_millis(80), &ack(1, 0), &paths);
+    assert!(gap_of(&scheduler, 1).abs() < 1e-9);
+}
+
+/// Paths without losses or windows, as in `reference/checks`: every subflow sends at its rate, one data acknowledgement a
+/// segment. Returns the gaps at the end.
+fn converged(rates: &[f64], delays_ms: &[f64], scheduler: &mut Stms, seconds: f64) -> Vec<f64> {
+    let mut paths = view([]);
+    for (index, (rate, delay)) in rates.iter().zip(delays_ms).enumerate() {
+        let mut subflow = subflow(u32::try_from(index).unwrap(), 1, 1, 0);
+        subflow.srtt = Some(Duration::from_secs_f64(delay * 2e-3));
+        // A window of one bandwidth-delay product, so that the bound on growth knows the rate.
+        subflow.cwnd = Bytes::from_f64(rate * 2.0 * delay * MSS as f64);
+        paths.subflows.push(subflow);
+    }
+    let mut queue = queue(1_000_000, 1_000_000);
+    let mut next: Vec<f64> = (0..rates.len()).map(|index| index as f64 * 0.1).collect();
+    // Arrivals and acknowledgements by time; segments are few enough for a sorted map.
+    type Event = Result<(usize, manypath_core::DataRange), manypath_core::DataSeq>;
+    let mut events: std::collections::BTreeMap<(Time, u64), Event> = std::collections::BTreeMap::new();
+    let mut received = manypath_core::RangeSet::new();
+    let mut serial = 0_u64;
+    let key = |ms: f64, serial: &mut u64| {
+        *serial += 1;
+        (Time::from_secs_f64(ms * 1e-3), *serial)
+    };
+    loop {
+        let sender = (0..next.len()).min_by(|a, b| next[*a].total_cmp(&next[*b])).unwrap();
+        let send_at = Time::from_secs_f64(next[sender] * 1e-3);
+        if let Some(entry) = events.first_entry()
+            && entry.key().0 <= send_at
+        {
+            let ((now, _), event) = entry.remove_entry();
+            match event {
+                // A segment arrives; its acknowledgement takes the same way back.
+                Ok((path, range)) => {
+                    received.insert(range);
+                    let edge = received.first().unwrap().end;
+                    events.insert(key(now.as_secs_f64() * 1e3 + delays_ms[path], &mut serial), Err(edge));
+                }
+                Err(edge) if edge > queue.left_edge() => {
+                    let left = *queue.segment_at(queue.left_edge()).unwrap();
+                    let segments = queue.advance_left_edge(edge);
+                    let ack = DataAck {
+                        newly_acked: Bytes::new(u64::from(segments) * 1_000),
+                        segments,
+                        left_edge_subflow: Some(left.last_subflow),
+                        left_edge_retransmitted: left.retransmitted,
+                        segments_per_ack: 1,
+                    };
+                    scheduler.on_data_ack(now, &ack, &paths);
+                }
+                Err(_) => {}
+            }
+            continue;
+        }
+        if send_at > Time::from_secs_f64(seconds) {
+            break;
+        }
+        // Only the sender has room.
+        for (index, subflow) in paths.subflows.iter_mut().enumerate() {
+            subflow.in_flight = if index == sender { Bytes::ZERO } else { subflow.cwnd };
+        }
+        if let Choice::Send { subflow, range } = scheduler.pick(send_at, &paths, &queue) {
+            assert_eq!(subflow.index(), sender);
+            queue.on_assigned(send_at, range, subflow);
+            events.insert(key(next[sender] + delays_ms[sender], &mut serial), Ok((sender, range)));
+        }
+        next[sender] += 1.0 / rates[sender];
+    }
+    (0..rates.len()).map(|index| gap_of(scheduler, u32::try_from(index).unwrap())).collect()
+}
+
+#[test]
+fn the_adapted_gap_converges_to_equation_2() {
+    // reference/stms.md s6: 2.5 packets/ms, one-way delays 10 and 50 ms: 100.
+    for rates in [[2.5, 2.5], [2.5, 1.0]] {
+        let gap = converged(&rates, &[10.0, 50.0], &mut stms_a(0.0), 6.0)[1];
+        assert!((gap / 100.0 - 1.0).abs() < 0.2, "{rates:?}: {gap}");
+    }
+    // Evenly paced paths of equal rate add 2 in an interval, here of 110 ms: 225 takes more than 12 s; four times the gain
+    // a quarter of it.
+    for (gain, seconds) in [(1.0, 15.0), (4.0, 5.0)] {
+        let mut scheduler = Stms::adapted(Config { gain, ..Config::default() });
+        let gap = converged(&[2.5, 2.5], &[10.0, 100.0], &mut scheduler, seconds)[1];
+        assert!((gap / 225.0 - 1.0).abs() < 0.2, "gain {gain}: {gap}");
+    }
+}
+
+#[test]
+fn a_gap_that_is_too_large_shrinks_slowly() {
+    // reference/stms.md s5.6: shrinking is much slower than growing; not a bug.
+    let gap = converged(&[2.5, 2.5], &[10.0, 50.0], &mut stms_a(300.0), 6.0)[1];
+    assert!(gap > 100.0 && gap < 299.0, "{gap}");
+}
+
+#[test]
+fn three_gaps_converge_too() {
+    // 2.5 * 40 = 100, and 2.5 * 90 + 2.5 * 50 = 350.
+    let gaps = converged(&[2.5, 2.5, 2.5], &[10.0, 50.0, 100.0], &mut stms_a(0.0), 20.0);
+    assert!((gaps[1] / 100.0 - 1.0).abs() < 0.3 && (gaps[2] / 350.0 - 1.0).abs() < 0.3, "{gaps:?}");
+}
