@@ -25,6 +25,8 @@ pub(crate) struct DelayMeter {
     marked: u32,
     /// Means of the last M intervals.
     means: VecDeque<i64>,
+    /// Their mean.
+    long_mean: i64,
 }
 
 impl DelayMeter {
@@ -50,8 +52,7 @@ impl DelayMeter {
             // RFC 8382 s3.2.2: variation around the previous interval's mean.
             self.var_base_us = self.var_base_us.saturating_add(delay_us.abs_diff(*last));
             // RFC 8382 s3.2.1: samples below the mean of the last M intervals count up, those above down.
-            let mean = self.means.iter().sum::<i64>() / i64::try_from(self.means.len()).unwrap_or(1);
-            self.skew_base = self.skew_base.saturating_add(match delay_us.cmp(&mean) {
+            self.skew_base = self.skew_base.saturating_add(match delay_us.cmp(&self.long_mean) {
                 core::cmp::Ordering::Less => 1,
                 core::cmp::Ordering::Equal => 0,
                 core::cmp::Ordering::Greater => -1,
@@ -73,6 +74,7 @@ impl DelayMeter {
             self.means.pop_front();
         }
         self.means.push_back(mean);
+        self.long_mean = self.means.iter().sum::<i64>() / i64::try_from(self.means.len()).unwrap_or(1);
         (self.samples, self.sum_us, self.skew_base, self.var_base_us, self.marked) = (0, 0, 0, 0, 0);
         self.started = Some(now);
         report

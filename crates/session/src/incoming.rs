@@ -45,6 +45,10 @@ impl Session {
         record: &Record,
         ce: bool,
     ) -> Result<Received, ProtocolError> {
+        if !matches!(record, Record::Data(_) | Record::Ack(_)) {
+            // Control is rare, and any of it may call for an answer.
+            self.stir(Time::ZERO);
+        }
         let Some(path) = self.path_mut(id) else { return Ok(Received::Nothing) };
         path.active_at = now;
         match *record {
@@ -86,7 +90,12 @@ impl Session {
     /// The carrier says that a data packet was acknowledged.
     pub fn on_acked(&mut self, now: Time, id: SubflowId, packet: PacketNumber) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let rto = path.rto();
         let Some((sent, acked)) = path.on_acked(now, packet, &mut self.view.subflows[id.index()]) else { return };
+        if path.rto() < rto {
+            let deadline = path.next_deadline(false, self.config.keep_alive);
+            self.stir(deadline);
+        }
         if sent.range.end > self.queue.left_edge() {
             self.queue.on_copy_ended(sent.range, true);
             if self.queue.segment_at(sent.range.start).is_some_and(|segment| !segment.acked) {
@@ -94,6 +103,7 @@ impl Session {
                 if let Some(path) = self.path_mut(id) {
                     path.undelivered.push_back((deadline, sent.range));
                 }
+                self.stir(deadline);
             }
         }
         self.notify(now, id, &Event::Acked(acked));
@@ -140,6 +150,7 @@ impl Session {
         let view = &mut self.view.subflows[id.index()];
         if view.state == SubflowState::Failed {
             view.state = SubflowState::Active;
+            self.stir(Time::ZERO);
             self.notify(now, id, &Event::Restored);
             self.want_ack(now, id);
             self.events.push_back(SessionEvent::PathRestored(id));
@@ -158,6 +169,7 @@ impl Session {
             && let Some(report) = path.delay.on_record(now, sent, ce)
         {
             path.report_due = Some(report);
+            self.stir(Time::ZERO);
         }
     }
 
@@ -165,13 +177,16 @@ impl Session {
     fn acknowledge(&mut self, now: Time, id: SubflowId, range: DataRange, left_before: DataSeq, duplicate: bool) {
         let (every, delay) = (self.config.records_per_ack, self.config.max_ack_delay);
         let left = self.arrivals.left();
+        let mut due = Time::MAX;
         for path in self.paths.iter_mut().flatten() {
             if path.id == id {
                 path.ack.on_record(now, range.start, duplicate, every, delay);
             } else if left > left_before {
                 path.ack.on_left_edge(now, left);
             }
+            due = due.min(path.ack.due.unwrap_or(Time::MAX));
         }
+        self.stir(due);
     }
 
     fn on_data(&mut self, now: Time, id: SubflowId, data: &Data) -> Result<Received, ProtocolError> {

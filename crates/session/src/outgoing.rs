@@ -162,6 +162,11 @@ impl Session {
         let packet = path.on_sent(now, range, bytes, view);
         let id = path.id;
         let app_limited = path.queue.is_empty() && !self.queue.has_pending();
+        if view.in_flight == bytes {
+            // Only the first packet of a flight brings a timer forward.
+            let deadline = path.next_deadline(false, self.config.keep_alive);
+            self.stir(deadline);
+        }
         self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
         Some(Transmit { subflow: id, record, packet: Some(packet) })
     }
@@ -182,6 +187,18 @@ impl Session {
 
     /// The next control record that is owed. They are small and bypass scheduler and window; each kind bounds its own rate.
     fn poll_control(&mut self, now: Time) -> Option<(SubflowId, Record)> {
+        if now < self.quiet_until {
+            return None;
+        }
+        let owed = self.look_for_control(now);
+        if owed.is_none() {
+            let waiting = !self.control_flows.is_empty() || !self.blocked_due.is_empty();
+            self.quiet_until = if waiting { Time::ZERO } else { self.first_deadline() };
+        }
+        owed
+    }
+
+    fn look_for_control(&mut self, now: Time) -> Option<(SubflowId, Record)> {
         for index in 0..self.paths.len() {
             if let Some(record) = self.poll_path_control(now, index) {
                 let path = self.paths[index].as_mut()?;
@@ -273,26 +290,40 @@ impl Session {
 
     /// When [`on_timeout`](Self::on_timeout) and [`poll_transmit`](Self::poll_transmit) must be called at the latest.
     pub fn next_timeout(&self) -> Option<Time> {
-        let mut next = self.cc.next_timer().unwrap_or(Time::MAX);
-        next = next.min(self.blocked_probe.unwrap_or(Time::MAX));
+        let quiet_until = if self.quiet_until == Time::ZERO { self.first_deadline() } else { self.quiet_until };
+        let mut next = self.cc.next_timer().unwrap_or(Time::MAX).min(quiet_until);
+        for (path, view) in self.paths.iter().zip(&self.view.subflows) {
+            if let Some(path) = path
+                && view.pacing.is_some()
+                && !path.queue.is_empty()
+                && path.carrier_ready
+            {
+                next = next.min(path.pacer.next());
+            }
+        }
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// When the first timer runs out of those that only acknowledgements and records move: all but pacing and the
+    /// controller's.
+    fn first_deadline(&self) -> Time {
+        let mut next = self.blocked_probe.unwrap_or(Time::MAX);
         for (path, view) in self.paths.iter().zip(&self.view.subflows) {
             let Some(path) = path else { continue };
             next = next.min(path.next_deadline(view.state == SubflowState::Failed, self.config.keep_alive));
             if path.carrier_ready {
-                if !path.queue.is_empty() && view.pacing.is_some() {
-                    next = next.min(path.pacer.next());
-                }
                 next = next.min(path.ack.due.unwrap_or(Time::MAX)).min(path.status_due.unwrap_or(Time::MAX));
                 if let (Some(_), Some(at)) = (path.pong_due, path.pong_at) {
                     next = next.min(at + PONG_INTERVAL);
                 }
             }
         }
-        (next < Time::MAX).then_some(next)
+        next
     }
 
     /// Does what time alone brings about. Call [`poll_transmit`](Self::poll_transmit) afterwards.
     pub fn on_timeout(&mut self, now: Time) {
+        self.stir(Time::ZERO);
         if self.cc.next_timer().is_some_and(|at| at <= now) {
             self.cc.on_timer(now, &self.view);
             self.refresh_all_limits();
@@ -379,6 +410,7 @@ impl Session {
         if self.blocked_probe.is_none() {
             self.blocked_interval = BLOCKED_INTERVAL.0;
             self.blocked_probe = Some(now + self.blocked_interval);
+            self.stir(now + self.blocked_interval);
         }
     }
 

@@ -107,6 +107,9 @@ pub struct Session {
     pub(crate) totals: Totals,
     /// The path that is asked first for something to send, so that paths take turns.
     pub(crate) turn: usize,
+    /// Before this no control record is owed and no timer of a path runs out, so that nobody need look at every path for
+    /// every packet. Too early only costs a look; whatever may bring something forward must lower it ([`Self::stir`]).
+    pub(crate) quiet_until: Time,
     #[cfg(test)]
     pub(crate) mutation: crate::mutation::Mutation,
 }
@@ -143,6 +146,7 @@ impl Session {
             writers_waiting: false,
             totals: Totals::default(),
             turn: 0,
+            quiet_until: Time::ZERO,
             #[cfg(test)]
             mutation: crate::mutation::Mutation::None,
         }
@@ -179,6 +183,7 @@ impl Session {
             self.paths[index] = Some(path);
             self.view.subflows[index] = view;
         }
+        self.stir(Time::ZERO);
         let initial_window = init.max_datagram * self.config.initial_window_packets;
         self.cc.add_subflow(now, id, SubflowInit { mss: init.max_datagram, initial_window });
         self.refresh_all_limits();
@@ -191,6 +196,7 @@ impl Session {
         if self.path(id).is_none() {
             return;
         }
+        self.stir(Time::ZERO);
         self.take_back(now, id);
         self.paths[id.index()] = None;
         let mss = self.view.subflows[id.index()].mss;
@@ -211,6 +217,7 @@ impl Session {
         if let Some(path) = self.path_mut(id) {
             path.carrier_ready = ready;
         }
+        self.stir(Time::ZERO);
     }
 
     /// Changes how a path is used, here and at the peer.
@@ -222,6 +229,7 @@ impl Session {
             let view = &mut self.view.subflows[id.index()];
             (view.cost, view.priority) = (cost.max(0.0), priority);
         }
+        self.stir(Time::ZERO);
     }
 
     /// All subflows, as controllers and schedulers see them.
@@ -346,6 +354,7 @@ impl Session {
         let whole = flow.recv.length.is_some_and(|length| flow.recv.consumed + dropped == length);
         flow.recv.done = whole;
         self.control_flows.push_back(id);
+        self.stir(Time::ZERO);
         self.on_consumed(now, dropped);
         self.close_if_done(id);
     }
@@ -378,6 +387,7 @@ impl Session {
             if !flow.window_due {
                 flow.window_due = true;
                 self.control_flows.push_back(id);
+                self.quiet_until = Time::ZERO;
             }
         }
         if flow.recv.is_finished() {
@@ -469,6 +479,12 @@ impl Session {
         if let Some(path) = self.path_mut(id) {
             path.ack.want(now);
         }
+        self.stir(now);
+    }
+
+    /// Something may have to be done at `at`.
+    pub(crate) fn stir(&mut self, at: Time) {
+        self.quiet_until = self.quiet_until.min(at);
     }
 
     /// Where control records without a path of their own go: the fastest usable path, or any that is open.
