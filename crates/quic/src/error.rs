@@ -152,6 +152,22 @@ pub enum PathError {
     },
 }
 
+impl PathError {
+    /// Whether trying again is useless unless somebody changes something.
+    pub(crate) const fn is_final(&self) -> bool {
+        match self {
+            Self::Bind { .. } | Self::Unreachable { .. } | Self::Lost { .. } => false,
+            Self::WrongFingerprint { .. }
+            | Self::Certificate { .. }
+            | Self::Version { .. }
+            | Self::WrongToken { .. }
+            | Self::Busy { .. }
+            | Self::JoinRefused { .. }
+            | Self::Protocol { .. } => true,
+        }
+    }
+}
+
 /// A connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -171,9 +187,6 @@ pub enum ConnectError {
         /// What happened on each path.
         detail: String,
     },
-    /// There is nothing to try.
-    #[error("no interface has a default route: connect one, or name the paths to use")]
-    NoInterface,
     /// Two paths have the same name.
     #[error("two paths are called '{0}'")]
     DuplicateName(String),
@@ -203,6 +216,40 @@ pub enum PathChangeError {
     /// The connection is over.
     #[error("the connection is closed: {0}")]
     Closed(CloseReason),
+}
+
+/// What a reader or writer of a flow meets, inside an [`io::Error`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlowError {
+    /// The peer gave up sending.
+    #[error("the peer reset the flow, code {code}")]
+    Reset {
+        /// The peer application's code.
+        code: u32,
+    },
+    /// The peer gave up reading.
+    #[error("the peer stopped reading the flow, code {code}")]
+    Stopped {
+        /// The peer application's code.
+        code: u32,
+    },
+    /// This half was finished, reset or stopped.
+    #[error("the flow was ended here")]
+    Ended,
+    /// The connection is over.
+    #[error("the connection is closed: {0}")]
+    Closed(CloseReason),
+}
+
+impl From<FlowError> for io::Error {
+    fn from(error: FlowError) -> Self {
+        let kind = match error {
+            FlowError::Reset { .. } => io::ErrorKind::ConnectionReset,
+            FlowError::Stopped { .. } | FlowError::Ended => io::ErrorKind::BrokenPipe,
+            FlowError::Closed(_) => io::ErrorKind::ConnectionAborted,
+        };
+        Self::new(kind, error)
+    }
 }
 
 /// A flow could not be opened.
@@ -239,6 +286,9 @@ pub enum CloseReason {
     /// The peer broke the protocol.
     #[error("the peer broke the protocol: {0}")]
     Protocol(String),
+    /// The peer says that this end broke the protocol.
+    #[error("the peer says that this end broke the protocol: {0}")]
+    Accused(String),
     /// The session reached the server's limit of time, or the server shut down.
     #[error("ended by the server: {0}")]
     Server(String),

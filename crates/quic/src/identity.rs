@@ -1,8 +1,20 @@
 //! Who a server is: its certificate and key, from files or made here, and the fingerprint that clients pin.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use crate::error::TlsError;
+use crate::tls;
+
+/// File names of a self-signed certificate and its key in their directory.
+const CERT_FILE: &str = "certificate.pem";
+const KEY_FILE: &str = "key.pem";
 
 /// Where a server's certificate comes from.
 #[derive(Clone, Debug)]
@@ -43,6 +55,71 @@ impl Fingerprint {
     }
 }
 
+/// A certificate chain and its key.
+#[derive(Debug)]
+pub(crate) struct Credentials {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
+}
+
+impl Credentials {
+    /// What clients pin.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of_certificate(self.chain.first().map_or(&[], |certificate| certificate.as_ref()))
+    }
+}
+
+impl Identity {
+    /// Reads or makes the certificate and its key.
+    pub(crate) fn load(&self) -> Result<Credentials, TlsError> {
+        match self {
+            Self::Files { cert, key } => from_files(cert, key),
+            Self::SelfSigned { dir } => {
+                let (cert, key) = (dir.join(CERT_FILE), dir.join(KEY_FILE));
+                if !cert.exists() || !key.exists() {
+                    let (cert_pem, key_pem) = generate()?;
+                    fs::create_dir_all(dir).map_err(|source| TlsError::File { path: dir.clone(), source })?;
+                    // The key first: a certificate without its key would be used with a wrong one.
+                    write_new(&key, key_pem.as_bytes())?;
+                    write_new(&cert, cert_pem.as_bytes())?;
+                }
+                from_files(&cert, &key)
+            }
+            Self::Ephemeral => {
+                let certified = rcgen::generate_simple_self_signed(Vec::new())?;
+                let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+                Ok(Credentials { chain: vec![certified.cert.into()], key: key.into() })
+            }
+        }
+    }
+}
+
+fn from_files(cert: &Path, key: &Path) -> Result<Credentials, TlsError> {
+    Ok(Credentials { chain: tls::read_certificates(cert)?, key: tls::read_key(key)? })
+}
+
+/// A self-signed certificate and its key, as PEM.
+fn generate() -> Result<(String, String), rcgen::Error> {
+    let certified = rcgen::generate_simple_self_signed(Vec::new())?;
+    Ok((certified.cert.pem(), certified.signing_key.serialize_pem()))
+}
+
+/// Writes a file that only its owner may read, under a temporary name first: a half-written key is never found.
+fn write_new(path: &Path, content: &[u8]) -> Result<(), TlsError> {
+    let temporary = path.with_extension("new");
+    let write = || -> io::Result<()> {
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(|source| TlsError::File { path: path.to_owned(), source })
+}
+
 impl FromStr for Fingerprint {
     type Err = ParseFingerprintError;
 
@@ -68,5 +145,31 @@ impl fmt::Display for Fingerprint {
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_prints_back_the_same() {
+        let fingerprint = Fingerprint::of_certificate(b"certificate");
+        assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
+        for text in ["", "12", "zz", &"g".repeat(64), &"0".repeat(63), &"ä".repeat(32)] {
+            assert!(text.parse::<Fingerprint>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_self_signed_identity_is_kept_and_its_key_is_private() {
+        let dir = std::env::temp_dir().join(format!("manypath-identity-{}", std::process::id()));
+        let identity = Identity::SelfSigned { dir: dir.clone() };
+        let first = identity.load().unwrap().fingerprint();
+        assert_eq!(identity.load().unwrap().fingerprint(), first);
+        assert_eq!(fs::metadata(dir.join(KEY_FILE)).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_dir_all(dir).unwrap();
     }
 }

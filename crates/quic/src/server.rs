@@ -1,27 +1,84 @@
 //! The server: listens, lets sessions in, and adds joining paths to them.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use noq::{Endpoint, EndpointConfig, Incoming, TokioRuntime};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use crate::code;
 use crate::config::ServerConfig;
 use crate::connection::Connection;
-use crate::error::BindError;
+use crate::engine::Engine;
+use crate::error::{BindError, CloseReason};
+use crate::greet;
 use crate::identity::Fingerprint;
+use crate::proof::{Secret, SessionId};
+use crate::{dial, reactor, settings, socket, tls};
 
-/// A listening server.
+/// A listening server. Dropping it shuts it down, without waiting for the clients to be told.
 #[derive(Debug)]
 pub struct Server {
+    addresses: Vec<SocketAddr>,
     fingerprint: Fingerprint,
+    accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Connection>>,
+    shared: Arc<Shared>,
+}
+
+/// What the listeners and handshakes of a server share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: ServerConfig,
+    quic: noq::ServerConfig,
+    sessions: Mutex<HashMap<SessionId, (Secret, Arc<Engine>)>>,
+    /// One permit for each connection that has neither opened nor joined a session.
+    half_open: Arc<Semaphore>,
+    accepted: mpsc::UnboundedSender<Connection>,
+    stopping: AtomicBool,
+    /// Shutting down was asked for.
+    stop: Notify,
+    /// The network thread is done.
+    stopped: Arc<Semaphore>,
 }
 
 impl Server {
     /// Starts listening.
-    pub async fn bind(_config: ServerConfig) -> Result<Self, BindError> {
-        Err(BindError::NoAddress)
+    ///
+    /// # Errors
+    /// If an address cannot be listened on, or the identity or an algorithm cannot be used.
+    pub async fn bind(config: ServerConfig) -> Result<Self, BindError> {
+        settings::check(&config.transport)?;
+        if config.listen.is_empty() {
+            return Err(BindError::NoAddress);
+        }
+        let credentials = config.identity.load()?;
+        let fingerprint = credentials.fingerprint();
+        let quic = noq::ServerConfig::with_crypto(Arc::new(tls::server(credentials)?));
+        let (accepted, accepting) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            half_open: Arc::new(Semaphore::new(config.max_half_open)),
+            config,
+            quic,
+            sessions: Mutex::new(HashMap::new()),
+            accepted,
+            stopping: AtomicBool::new(false),
+            stop: Notify::new(),
+            stopped: Arc::new(Semaphore::new(0)),
+        });
+        let (listening, listens) = oneshot::channel();
+        let for_thread = Arc::clone(&shared);
+        reactor::start(move |_| run(for_thread, listening)).map_err(BindError::Thread)?;
+        let ended = |_| BindError::Thread(std::io::Error::other("the network thread ended"));
+        let addresses = listens.await.map_err(ended)??;
+        Ok(Self { addresses, fingerprint, accepted: tokio::sync::Mutex::new(accepting), shared })
     }
 
     /// The addresses listened on, with the ports the system chose.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        Vec::new()
+        self.addresses.clone()
     }
 
     /// What clients pin.
@@ -31,9 +88,155 @@ impl Server {
 
     /// The next session that a client opened; `None` after [`Self::shutdown`].
     pub async fn accept(&self) -> Option<Connection> {
-        None
+        if self.shared.stopping.load(Ordering::Relaxed) {
+            return None;
+        }
+        let accepting = &mut *self.accepted.lock().await;
+        tokio::select! {
+            connection = accepting.recv() => connection,
+            // Released permits tell every waiter; none are taken.
+            _ = self.shared.stopped.acquire() => None,
+        }
     }
 
     /// Refuses new sessions, closes those that are open, and returns when the clients were told.
-    pub async fn shutdown(&self) {}
+    pub async fn shutdown(&self) {
+        self.shared.request_stop();
+        // The semaphore is never closed; either way the thread is done.
+        let _ = self.shared.stopped.acquire().await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.request_stop();
+    }
+}
+
+impl Shared {
+    fn request_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.stop.notify_one();
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, (Secret, Arc<Engine>)>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether one more session may be opened.
+    pub(crate) fn has_room(&self) -> bool {
+        self.sessions().len() < self.config.max_sessions && !self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// The session with this id.
+    pub(crate) fn session(&self, id: SessionId) -> Option<(Secret, Arc<Engine>)> {
+        self.sessions().get(&id).cloned()
+    }
+
+    /// Takes a session in, and out when it is over.
+    pub(crate) fn on_opened(self: &Arc<Self>, secret: Secret, engine: &Arc<Engine>) {
+        let id = secret.session();
+        self.sessions().insert(id, (secret, Arc::clone(engine)));
+        let (shared, engine) = (Arc::clone(self), Arc::clone(engine));
+        tokio::spawn(async move {
+            engine.closed().await;
+            shared.sessions().remove(&id);
+        });
+    }
+
+    /// Hands a session to the application. If nobody takes it, it is dropped, which closes it.
+    pub(crate) fn announce(&self, engine: Arc<Engine>) {
+        let _ = self.accepted.send(Connection::new(engine, None));
+    }
+}
+
+/// The network thread's main task.
+async fn run(shared: Arc<Shared>, listening: oneshot::Sender<Result<Vec<SocketAddr>, BindError>>) {
+    let mut endpoints = Vec::new();
+    let mut addresses = Vec::new();
+    for &address in &shared.config.listen {
+        match listen(address, &shared.quic) {
+            Ok((endpoint, address)) => {
+                endpoints.push(endpoint);
+                addresses.push(address);
+            }
+            Err(source) => {
+                // If nobody waits for the answer, there is no server to run either.
+                let _ = listening.send(Err(BindError::Socket { address, source }));
+                return;
+            }
+        }
+    }
+    for (endpoint, &address) in endpoints.iter().zip(&addresses) {
+        tokio::spawn(accept(Arc::clone(&shared), endpoint.clone(), address));
+    }
+    if listening.send(Ok(addresses)).is_ok() {
+        shared.stop.notified().await;
+    }
+    let engines: Vec<_> = shared.sessions().values().map(|(_, engine)| Arc::clone(engine)).collect();
+    let reason = "the server shut down";
+    for engine in &engines {
+        engine.end_with(CloseReason::Server(reason.to_owned()), code::SHUTDOWN, reason);
+    }
+    for engine in &engines {
+        engine.closed().await;
+    }
+    for endpoint in &endpoints {
+        endpoint.close(code::SHUTDOWN.into(), reason.as_bytes());
+    }
+    let drained = async {
+        for endpoint in &endpoints {
+            endpoint.wait_idle().await;
+        }
+    };
+    // A client that misses the close finds out by itself.
+    let _ = tokio::time::timeout(dial::DRAIN, drained).await;
+    shared.stopped.add_permits(Semaphore::MAX_PERMITS / 2);
+}
+
+fn listen(address: SocketAddr, config: &noq::ServerConfig) -> std::io::Result<(Endpoint, SocketAddr)> {
+    let socket = socket::listener(address)?;
+    let address = socket.local_addr()?;
+    let runtime = Arc::new(TokioRuntime);
+    Ok((Endpoint::new(EndpointConfig::default(), Some(config.clone()), socket, runtime)?, address))
+}
+
+/// Takes connections in at one address.
+async fn accept(shared: Arc<Shared>, endpoint: Endpoint, local: SocketAddr) {
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(permit) = Arc::clone(&shared.half_open).try_acquire_owned() else {
+            tracing::debug!(remote = %incoming.remote_address(), "too many half-open connections");
+            incoming.refuse();
+            continue;
+        };
+        // When it gets tight, only those are let in who can be reached at the address they claim.
+        let tight = shared.half_open.available_permits() < shared.config.max_half_open / 2;
+        if tight && !incoming.remote_address_validated() && incoming.may_retry() {
+            if let Err(error) = incoming.retry() {
+                tracing::debug!(%error, "retry");
+            }
+            continue;
+        }
+        tokio::spawn(greet_in_time(Arc::clone(&shared), incoming, local, permit));
+    }
+}
+
+async fn greet_in_time(shared: Arc<Shared>, incoming: Incoming, local: SocketAddr, permit: OwnedSemaphorePermit) {
+    let limit = Duration::from(shared.config.handshake_timeout);
+    let remote = incoming.remote_address();
+    match tokio::time::timeout(limit, greet::accept(&shared, incoming, local, limit)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%remote, %error, "connection refused"),
+        Err(_) => tracing::debug!(%remote, "connection neither opened nor joined a session in time"),
+    }
+    drop(permit);
+}
+
+impl Shared {
+    /// QUIC's settings for one connection.
+    pub(crate) fn quic(&self, transport: Arc<noq::TransportConfig>) -> Arc<noq::ServerConfig> {
+        let mut config = self.quic.clone();
+        config.transport_config(transport);
+        Arc::new(config)
+    }
 }

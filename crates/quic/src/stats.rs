@@ -61,10 +61,18 @@ pub struct ConnectionStats {
     pub paths: Vec<PathStats>,
     /// Payload bytes that the application wrote.
     pub written: Bytes,
-    /// Payload bytes that the peer's session acknowledged.
+    /// What the peer's session acknowledged: payload bytes, and one for the end of each flow.
     pub delivered: Bytes,
     /// Payload bytes that arrived for the first time.
     pub received: Bytes,
-    /// Payload bytes that this end sent more than once.
+    /// Payload bytes that arrived again.
+    pub received_again: Bytes,
+    /// Payload bytes that this end sent again because they were lost.
     pub retransmitted: Bytes,
+    /// Payload bytes that this end sent twice because the scheduler wished so.
+    pub duplicated: Bytes,
+    /// Memory held for bytes written and not acknowledged.
+    pub send_memory: Bytes,
+    /// Memory held for bytes received and not read.
+    pub receive_memory: Bytes,
 }

@@ -1,0 +1,509 @@
+//! One session with its carriers and the bytes of its flows.
+//!
+//! The engine's state is behind one lock. The network thread takes it once for a batch of datagrams or reports; the
+//! application takes it to copy bytes in or out. Everything that touches QUIC happens on the network thread.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use manypath_core::{Duration, FlowId, SubflowId, Time};
+use manypath_session::{Received, Record, Session, SessionEvent};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+
+use crate::carrier::{Carrier, MAX_QUEUED};
+use crate::code;
+use crate::error::{CloseReason, PathChangeError};
+use crate::flow_state::FlowState;
+use crate::paths::{Attached, Counters, Paths};
+use crate::reports::{Fate, News};
+use crate::timer::Timer;
+
+/// A timer that is due although nothing could be done about it fires again after this long: a bound on idle turning.
+const MIN_TIMER: Duration = Duration::from_micros(50);
+
+/// A session in operation.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    state: Mutex<State>,
+    epoch: Instant,
+    timer: Timer,
+    /// The application did something: the network thread looks.
+    kick: Notify,
+    /// A flow of the peer waits to be accepted, or the session is over.
+    pub(crate) flow_accepted: Notify,
+    /// A flow was closed, so that another may be opened, or the session is over.
+    pub(crate) flow_closed: Notify,
+    /// A path failed, was restored, came or went.
+    pub(crate) path_changed: Notify,
+    closed: watch::Sender<Option<CloseReason>>,
+    network: Handle,
+}
+
+/// What the lock protects.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) session: Session,
+    pub(crate) flows: BTreeMap<FlowId, FlowState>,
+    pub(crate) accepted: VecDeque<FlowId>,
+    pub(crate) paths: Paths,
+    /// Why the session is over, once it is.
+    pub(crate) ended: Option<CloseReason>,
+    /// Bytes the application wrote.
+    pub(crate) written: u64,
+    linger: Duration,
+    /// When the last path went.
+    pathless_since: Option<Time>,
+    expires: Time,
+    /// The application let go: the session ends when everything is delivered, or at this time.
+    finish_by: Option<Time>,
+    armed: Option<Time>,
+}
+
+/// How the peer learns that the session ended.
+#[derive(Clone, Debug)]
+enum Farewell {
+    /// The application's close.
+    Close { code: u32, reason: String },
+    /// One of the protocol's codes.
+    Code { code: u32, reason: String },
+}
+
+/// How long a session that the application let go of may take to deliver what was written.
+const FINISH_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Puts a session into operation. Must be called on the network thread.
+    pub(crate) fn start(session: Session, linger: Duration, lifetime: Duration) -> std::io::Result<Arc<Self>> {
+        let engine = Arc::new(Self {
+            state: Mutex::new(State {
+                session,
+                flows: BTreeMap::new(),
+                accepted: VecDeque::new(),
+                paths: Paths::default(),
+                ended: None,
+                written: 0,
+                linger,
+                pathless_since: Some(Time::ZERO),
+                expires: Time::ZERO + lifetime,
+                finish_by: None,
+                armed: None,
+            }),
+            epoch: Instant::now(),
+            timer: Timer::new()?,
+            kick: Notify::new(),
+            flow_accepted: Notify::new(),
+            flow_closed: Notify::new(),
+            path_changed: Notify::new(),
+            closed: watch::Sender::new(None),
+            network: Handle::current(),
+        });
+        tokio::spawn(drive(Arc::clone(&engine)));
+        Ok(engine)
+    }
+
+    /// The engine's clock.
+    pub(crate) fn now(&self) -> Time {
+        Time::ZERO + self.epoch.elapsed().into()
+    }
+
+    /// The state. A panic while it was held cannot leave bytes torn: sessions survive it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the network thread look at what the application did.
+    pub(crate) fn kick(&self) {
+        self.kick.notify_one();
+    }
+
+    /// Waits until the session is over and the peer was told.
+    pub(crate) async fn closed(&self) -> CloseReason {
+        let mut closed = self.closed.subscribe();
+        match closed.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone(),
+            Err(_) => None,
+        }
+        .unwrap_or(CloseReason::Local { code: 0 })
+    }
+
+    // Carriers.
+
+    /// Adds a carrier as the path with this key.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        key: u64,
+        carrier: Arc<Carrier>,
+    ) -> Result<SubflowId, manypath_session::PathError> {
+        let now = self.now();
+        let state = &mut *self.lock();
+        if state.ended.is_some() {
+            carrier.close(code::NO_ERROR, "the session is over");
+        }
+        let id = state.paths.attach(now, &mut state.session, key, Arc::clone(&carrier))?;
+        state.pathless_since = None;
+        self.work(state, now);
+        self.path_changed.notify_waiters();
+        tokio::spawn(serve(Arc::clone(self), id, carrier));
+        Ok(id)
+    }
+
+    /// Removes the carrier of a path, if it is still the one attached.
+    pub(crate) fn detach(self: &Arc<Self>, id: SubflowId, carrier: &Arc<Carrier>) {
+        let now = self.now();
+        let state = &mut *self.lock();
+        if state.paths.detach(now, &mut state.session, id, carrier) {
+            state.on_path_gone(now);
+            self.work(state, now);
+            self.path_changed.notify_waiters();
+        }
+    }
+
+    /// Forgets a path that never got a carrier.
+    pub(crate) fn forget_path(&self, key: u64) {
+        let now = self.now();
+        let state = &mut *self.lock();
+        state.paths.remove(now, &mut state.session, key);
+    }
+
+    /// Removes the path with this name.
+    pub(crate) fn remove_path(self: &Arc<Self>, name: &str) -> Result<(), PathChangeError> {
+        let now = self.now();
+        let state = &mut *self.lock();
+        if let Some(reason) = &state.ended {
+            return Err(PathChangeError::Closed(reason.clone()));
+        }
+        let key = state.paths.find(name).ok_or_else(|| PathChangeError::UnknownName(name.to_owned()))?;
+        state.paths.remove(now, &mut state.session, key);
+        state.on_path_gone(now);
+        self.kick();
+        self.path_changed.notify_waiters();
+        Ok(())
+    }
+
+    // The end.
+
+    /// The application closes the session.
+    pub(crate) fn close(self: &Arc<Self>, code: u32, reason: &str) {
+        let farewell = Farewell::Close { code, reason: reason.to_owned() };
+        self.end(&mut self.lock(), CloseReason::Local { code }, Some(farewell));
+    }
+
+    /// The application let go of the session: it ends when everything is delivered.
+    pub(crate) fn finish(&self) {
+        let now = self.now();
+        self.lock().finish_by.get_or_insert(now + FINISH_PATIENCE);
+        self.kick();
+    }
+
+    /// The session ends by the protocol's rules.
+    pub(crate) fn end_with(self: &Arc<Self>, reason: CloseReason, code: u32, text: &str) {
+        let farewell = Farewell::Code { code, reason: text.to_owned() };
+        self.end(&mut self.lock(), reason, Some(farewell));
+    }
+
+    /// The peer ended the session.
+    pub(crate) fn on_peer_closed(self: &Arc<Self>, reason: CloseReason) {
+        self.end(&mut self.lock(), reason, None);
+    }
+
+    fn end(self: &Arc<Self>, state: &mut State, reason: CloseReason, farewell: Option<Farewell>) {
+        if state.ended.is_some() {
+            return;
+        }
+        tracing::info!(%reason, "session over");
+        state.ended = Some(reason.clone());
+        for flow in state.flows.values_mut() {
+            flow.wake_all();
+        }
+        let carriers: Vec<_> = state.paths.take_carriers();
+        self.flow_accepted.notify_waiters();
+        self.flow_closed.notify_waiters();
+        self.path_changed.notify_waiters();
+        self.kick();
+        let engine = Arc::clone(self);
+        self.network.spawn(async move {
+            let mut farewells = tokio::task::JoinSet::new();
+            for carrier in carriers {
+                let farewell = farewell.clone();
+                farewells.spawn(async move {
+                    match farewell {
+                        Some(Farewell::Close { code, reason }) => carrier.close_session(code, &reason).await,
+                        Some(Farewell::Code { code, reason }) => carrier.close(code, &reason),
+                        None => carrier.close(code::NO_ERROR, ""),
+                    }
+                });
+            }
+            farewells.join_all().await;
+            // The closing packets leave when QUIC's tasks have had their turn.
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            engine.closed.send_replace(Some(reason));
+        });
+    }
+
+    // Work.
+
+    /// Does everything that is due: timers, sending, telling the application; then sets the timer.
+    fn work(self: &Arc<Self>, state: &mut State, now: Time) {
+        if state.ended.is_some() {
+            return;
+        }
+        if state.session.next_timeout().is_some_and(|at| at <= now) {
+            state.session.on_timeout(now);
+        }
+        state.send(now);
+        while let Some(event) = state.session.poll_event() {
+            self.on_event(state, event);
+        }
+        if let Some((reason, farewell)) = state.reason_to_end(now) {
+            self.end(state, reason, Some(farewell));
+            return;
+        }
+        let own = [state.pathless_since.map(|since| since + state.linger), state.finish_by, Some(state.expires)];
+        let next = own.into_iter().flatten().chain(state.session.next_timeout()).min();
+        if let Some(at) = next
+            && state.armed.is_none_or(|armed| at < armed)
+        {
+            let after = at.since(now).max(MIN_TIMER);
+            match self.timer.arm(after.into()) {
+                Ok(()) => state.armed = Some(now + after),
+                Err(error) => tracing::error!(%error, "the timer cannot be set"),
+            }
+        }
+    }
+
+    fn on_event(&self, state: &mut State, event: SessionEvent) {
+        match event {
+            SessionEvent::FlowOpened(id) => {
+                state.flows.entry(id).or_default();
+                state.accepted.push_back(id);
+                self.flow_accepted.notify_one();
+            }
+            SessionEvent::Readable(id) => state.with_flow(id, FlowState::wake_reader),
+            SessionEvent::Writable(id) => state.with_flow(id, FlowState::wake_writer),
+            SessionEvent::FlowReset { flow, code } => state.with_flow(flow, |flow| flow.on_reset(code)),
+            SessionEvent::FlowStopped { flow, code } => state.with_flow(flow, |flow| flow.on_stopped(code)),
+            SessionEvent::FlowClosed(id) => {
+                if state.flows.get_mut(&id).is_some_and(FlowState::on_closed) {
+                    state.flows.remove(&id);
+                }
+                self.flow_closed.notify_waiters();
+            }
+            SessionEvent::PathFailed(id) => {
+                tracing::info!(path = state.paths.name(id), "path failed");
+                self.path_changed.notify_waiters();
+            }
+            SessionEvent::PathRestored(id) => {
+                tracing::info!(path = state.paths.name(id), "path restored");
+                self.path_changed.notify_waiters();
+            }
+            SessionEvent::PathStatus(_) => {}
+        }
+    }
+
+    /// Takes what a carrier brought. An error ends the session.
+    fn on_batch(
+        self: &Arc<Self>,
+        state: &mut State,
+        now: Time,
+        id: SubflowId,
+        carrier: &Carrier,
+        datagrams: &[Bytes],
+        news: &News,
+    ) {
+        state.on_news(now, id, carrier, news);
+        match state.on_datagrams(now, id, datagrams) {
+            Ok(()) => self.work(state, now),
+            Err((code, reason)) => {
+                let farewell = Farewell::Code { code, reason: reason.clone() };
+                self.end(state, CloseReason::Protocol(reason), Some(farewell));
+            }
+        }
+    }
+}
+
+impl State {
+    fn on_path_gone(&mut self, now: Time) {
+        if self.paths.attached().next().is_none() {
+            self.pathless_since.get_or_insert(now);
+        }
+    }
+
+    /// Applies a change to a flow, if it is known.
+    fn with_flow(&mut self, id: FlowId, change: impl FnOnce(&mut FlowState)) {
+        if let Some(flow) = self.flows.get_mut(&id) {
+            change(flow);
+        }
+    }
+
+    /// Whether the session has to end now.
+    fn reason_to_end(&self, now: Time) -> Option<(CloseReason, Farewell)> {
+        let by_code = |code, reason: &str| Farewell::Code { code, reason: reason.to_owned() };
+        if self.pathless_since.is_some_and(|since| since + self.linger <= now) {
+            let text = "no path for too long";
+            return Some((CloseReason::NoPath { linger: self.linger }, by_code(code::NO_PATH, text)));
+        }
+        if self.expires <= now {
+            let text = "the session reached its limit of time";
+            return Some((CloseReason::Server(text.to_owned()), by_code(code::LIFETIME, text)));
+        }
+        let delivered = self.session.queue().held().is_zero();
+        self.finish_by.filter(|by| delivered || *by <= now).map(|_| {
+            let farewell = Farewell::Close { code: 0, reason: String::new() };
+            (CloseReason::Local { code: 0 }, farewell)
+        })
+    }
+
+    /// Sends what the session wants to send.
+    fn send(&mut self, now: Time) {
+        for (id, attached) in self.paths.attached_mut() {
+            attached.queued = attached.carrier.reports.queued(MAX_QUEUED);
+            self.session.set_carrier_ready(id, attached.queued < MAX_QUEUED);
+        }
+        while let Some(transmit) = self.session.poll_transmit(now) {
+            let Some(attached) = self.paths.get_mut(transmit.subflow) else { continue };
+            let mut bytes = attached.carrier.reports.buffer();
+            transmit.record.encode(&mut bytes);
+            if let Record::Data(data) = &transmit.record {
+                attached.counters.on_sent(data.len);
+                if let Some(flow) = self.flows.get(&data.flow) {
+                    let range = data.offset..data.offset + u64::from(data.len);
+                    flow.send.pieces(range).for_each(|piece| bytes.extend_from_slice(piece));
+                }
+            }
+            debug_assert_eq!(bytes.len(), transmit.record.encoded_len(), "{:?}", transmit.record);
+            attached.outbox.push(attached.carrier.reports.datagram(bytes, transmit.packet));
+            attached.queued += 1;
+            if attached.queued >= MAX_QUEUED {
+                attached.flush();
+                self.session.set_carrier_ready(transmit.subflow, false);
+            }
+        }
+        for (_, attached) in self.paths.attached_mut() {
+            attached.flush();
+        }
+    }
+
+    /// Takes what became of a carrier's records.
+    fn on_news(&mut self, now: Time, id: SubflowId, carrier: &Carrier, news: &News) {
+        for fate in &news.fates {
+            match *fate {
+                Fate::Acked(packet) => self.session.on_acked(now, id, packet),
+                Fate::Lost(packet) => {
+                    self.counters(id, |counters| counters.records_lost += 1);
+                    self.session.on_lost(now, id, packet);
+                }
+                Fate::Marked(packet) => self.session.on_ecn(now, id, packet),
+            }
+        }
+        if news.mtu_changed
+            && let Some(size) = carrier.connection.max_datagram_size()
+        {
+            tracing::debug!(path = self.paths.name(id), size, "datagram size");
+            self.session.set_max_datagram(id, manypath_core::Bytes::new(size as u64));
+        }
+    }
+
+    fn counters(&mut self, id: SubflowId, count: impl FnOnce(&mut Counters)) {
+        if let Some(attached) = self.paths.get_mut(id) {
+            count(&mut attached.counters);
+        }
+    }
+
+    /// Takes records. The error is the code and the reason to end the session with.
+    fn on_datagrams(&mut self, now: Time, id: SubflowId, datagrams: &[Bytes]) -> Result<(), (u32, String)> {
+        let mut acknowledged = false;
+        for datagram in datagrams {
+            let decoded = Record::decode(datagram).map_err(|error| (code::BAD_RECORD, error.to_string()))?;
+            let Some((record, payload)) = decoded else { continue };
+            acknowledged |= matches!(record, Record::Ack(_));
+            if let Record::Data(data) = &record {
+                self.counters(id, |counters| counters.on_received(data.len));
+            }
+            // QUIC keeps the congestion mark of a received packet to itself; the sender hears of it by QUIC's ACKs.
+            let received = self.session.on_record(now, id, &record, false);
+            match received.map_err(|error| (error.code(), error.to_string()))? {
+                Received::Nothing => {}
+                Received::Store { flow, offset, skip, len } => {
+                    let payload = payload.get(skip as usize..(skip + len) as usize).unwrap_or_default();
+                    self.flows.entry(flow).or_default().recv.write(offset, payload);
+                }
+            }
+        }
+        if acknowledged {
+            for (id, flow) in &mut self.flows {
+                flow.on_released(self.session.released(*id));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Attached {
+    /// Gives what is collected to QUIC.
+    fn flush(&mut self) {
+        if !self.outbox.is_empty() {
+            self.carrier.send(&mut self.outbox);
+        }
+    }
+}
+
+/// Works for the application and the timers, until the session is over.
+async fn drive(engine: Arc<Engine>) {
+    loop {
+        tokio::select! {
+            () = engine.kick.notified() => {}
+            fired = engine.timer.fired() => {
+                if let Err(error) = fired {
+                    tracing::error!(%error, "the timer failed");
+                    engine.end_with(CloseReason::Protocol(error.to_string()), code::SHUTDOWN, "internal error");
+                }
+                engine.lock().armed = None;
+            }
+        }
+        let now = engine.now();
+        let state = &mut *engine.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        engine.work(state, now);
+    }
+}
+
+/// Works for one carrier, until it ends.
+async fn serve(engine: Arc<Engine>, id: SubflowId, carrier: Arc<Carrier>) {
+    let mut datagrams = vec![Bytes::new(); 128];
+    let mut news = News::default();
+    let error = loop {
+        let count = tokio::select! {
+            read = carrier.connection.read_many_datagrams(&mut datagrams) => read,
+            () = carrier.reports.notify.notified() => Ok(0),
+        };
+        let count = match count {
+            Ok(count) => count,
+            Err(error) => break error,
+        };
+        carrier.reports.take(&mut news);
+        let now = engine.now();
+        let state = &mut *engine.lock();
+        if !state.paths.is_attached(id, &carrier) {
+            return;
+        }
+        engine.on_batch(state, now, id, &carrier, &datagrams[..count], &news);
+        // The buffers belong to whole UDP batches: they are not kept longer than needed.
+        datagrams[..count].fill(Bytes::new());
+    };
+    tracing::debug!(%error, "carrier ended");
+    if let noq::ConnectionError::ApplicationClosed(close) = &error {
+        let reason = String::from_utf8_lossy(&close.reason).into_owned();
+        match code::meaning(close.error_code.into_inner()) {
+            code::Meaning::Carrier => {}
+            code::Meaning::Application(code) => engine.on_peer_closed(CloseReason::Peer { code, reason }),
+            code::Meaning::Ended => engine.on_peer_closed(CloseReason::Server(reason)),
+            code::Meaning::Accusation => engine.on_peer_closed(CloseReason::Accused(reason)),
+        }
+    }
+    engine.detach(id, &carrier);
+}

@@ -1,0 +1,89 @@
+//! What the engine keeps for one flow: its bytes, and who waits for them.
+
+use std::task::Waker;
+
+use crate::buffer::Buffer;
+
+/// Both halves of a flow.
+#[derive(Debug, Default)]
+pub(crate) struct FlowState {
+    /// Written, not yet acknowledged.
+    pub(crate) send: Buffer,
+    /// Arrived, not yet read.
+    pub(crate) recv: Buffer,
+    /// Bytes the application wrote, and up to where they are acknowledged.
+    pub(crate) written: u64,
+    pub(crate) released: u64,
+    /// The peer gave up sending.
+    pub(crate) reset: Option<u32>,
+    /// The peer gave up reading.
+    pub(crate) stopped: Option<u32>,
+    /// How many halves the application holds.
+    pub(crate) handles: u8,
+    /// Both directions are over and acknowledged.
+    pub(crate) closed: bool,
+    pub(crate) reader: Option<Waker>,
+    pub(crate) writer: Option<Waker>,
+    /// Waits until everything written is acknowledged.
+    pub(crate) delivery: Option<Waker>,
+}
+
+impl FlowState {
+    pub(crate) fn wake_reader(&mut self) {
+        if let Some(waker) = self.reader.take() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn wake_writer(&mut self) {
+        if let Some(waker) = self.writer.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_delivery(&mut self) {
+        if let Some(waker) = self.delivery.take() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn wake_all(&mut self) {
+        self.wake_reader();
+        self.wake_writer();
+        self.wake_delivery();
+    }
+
+    pub(crate) fn on_reset(&mut self, code: u32) {
+        self.reset = Some(code);
+        self.recv.clear();
+        self.wake_reader();
+    }
+
+    pub(crate) fn on_stopped(&mut self, code: u32) {
+        self.stopped = Some(code);
+        self.wake_writer();
+        self.wake_delivery();
+    }
+
+    /// The peer's session has everything below `offset`.
+    pub(crate) fn on_released(&mut self, offset: u64) {
+        let offset = offset.min(self.written);
+        if offset > self.released {
+            self.released = offset;
+            self.send.release(offset);
+            if self.released == self.written {
+                self.wake_delivery();
+            }
+        }
+    }
+
+    /// Both directions are over. Says whether nobody holds the flow any more.
+    pub(crate) fn on_closed(&mut self) -> bool {
+        self.closed = true;
+        self.released = self.written;
+        self.send.clear();
+        self.recv.clear();
+        self.wake_all();
+        self.handles == 0
+    }
+}

@@ -1,0 +1,270 @@
+//! Messages on the control stream (`docs/protocol.md`, section 3).
+
+use manypath_core::{Bytes, Duration};
+use manypath_session::PeerLimits;
+
+use crate::proof::{Proof, SessionId};
+
+/// The version that HELLO, WELCOME and JOIN carry.
+pub(crate) const VERSION: u16 = 1;
+
+/// The longest body.
+pub(crate) const MAX_BODY: usize = 4096;
+
+/// The longest token and the longest reason.
+pub(crate) const MAX_TEXT: usize = 1024;
+
+mod kind {
+    pub(super) const HELLO: u8 = 1;
+    pub(super) const JOIN: u8 = 2;
+    pub(super) const WELCOME: u8 = 3;
+    pub(super) const JOINED: u8 = 4;
+    pub(super) const CLOSE: u8 = 5;
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The client opens a session.
+    Hello(Hello),
+    /// The client adds a carrier to a session.
+    Join(Join),
+    /// The server opened the session.
+    Welcome(Welcome),
+    /// The server added the carrier.
+    Joined(Proof),
+    /// The application closes the session.
+    Close { code: u32, reason: String },
+}
+
+/// What a client says to open a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) version: u16,
+    pub(crate) limits: PeerLimits,
+    pub(crate) max_paths: u32,
+    pub(crate) token: Vec<u8>,
+}
+
+/// What a client says to add a carrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Join {
+    pub(crate) version: u16,
+    pub(crate) session: SessionId,
+    pub(crate) nonce: [u8; 16],
+    pub(crate) proof: Proof,
+}
+
+/// What a server answers to HELLO.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Welcome {
+    pub(crate) version: u16,
+    pub(crate) session: SessionId,
+    pub(crate) limits: PeerLimits,
+    pub(crate) max_paths: u32,
+    pub(crate) linger: Duration,
+}
+
+/// Bytes are not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MessageError {
+    #[error("a control message is shorter than its type requires")]
+    Truncated,
+    #[error("a control message is longer than allowed")]
+    TooLong,
+    #[error("a control message has a field out of range")]
+    OutOfRange,
+}
+
+impl Message {
+    /// The message with its type and length.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let kind = match self {
+            Self::Hello(hello) => {
+                body.extend(hello.version.to_be_bytes());
+                body.extend([0, 0]);
+                put_limits(&mut body, &hello.limits);
+                body.extend(hello.max_paths.to_be_bytes());
+                let token = &hello.token[..hello.token.len().min(MAX_TEXT)];
+                body.extend(u16::try_from(token.len()).unwrap_or(0).to_be_bytes());
+                body.extend(token);
+                kind::HELLO
+            }
+            Self::Join(join) => {
+                body.extend(join.version.to_be_bytes());
+                body.extend([0, 0]);
+                body.extend(join.session.0);
+                body.extend(join.nonce);
+                body.extend(join.proof.0);
+                kind::JOIN
+            }
+            Self::Welcome(welcome) => {
+                body.extend(welcome.version.to_be_bytes());
+                body.extend([0, 0]);
+                body.extend(welcome.session.0);
+                put_limits(&mut body, &welcome.limits);
+                body.extend(welcome.max_paths.to_be_bytes());
+                body.extend(u32::try_from(welcome.linger.as_millis()).unwrap_or(u32::MAX).to_be_bytes());
+                kind::WELCOME
+            }
+            Self::Joined(proof) => {
+                body.extend(proof.0);
+                kind::JOINED
+            }
+            Self::Close { code, reason } => {
+                body.extend(code.to_be_bytes());
+                body.extend(truncated(reason).as_bytes());
+                kind::CLOSE
+            }
+        };
+        let mut message = vec![kind];
+        message.extend(u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes());
+        message.extend(body);
+        message
+    }
+
+    /// Reads a body. `None`: a type from a later version, to be skipped.
+    pub(crate) fn decode(kind: u8, body: &[u8]) -> Result<Option<Self>, MessageError> {
+        if body.len() > MAX_BODY {
+            return Err(MessageError::TooLong);
+        }
+        let mut input = Reader { rest: body };
+        Ok(Some(match kind {
+            kind::HELLO => {
+                let (version, _) = (input.u16()?, input.u16()?);
+                let (limits, max_paths) = (input.limits()?, input.u32()?);
+                let len = usize::from(input.u16()?);
+                if len > MAX_TEXT {
+                    return Err(MessageError::OutOfRange);
+                }
+                Self::Hello(Hello { version, limits, max_paths, token: input.take(len)?.to_vec() })
+            }
+            kind::JOIN => {
+                let (version, _) = (input.u16()?, input.u16()?);
+                let (session, nonce) = (SessionId(input.array()?), input.array()?);
+                Self::Join(Join { version, session, nonce, proof: Proof(input.array()?) })
+            }
+            kind::WELCOME => {
+                let (version, _) = (input.u16()?, input.u16()?);
+                let session = SessionId(input.array()?);
+                let (limits, max_paths) = (input.limits()?, input.u32()?);
+                let linger = Duration::from_millis(u64::from(input.u32()?));
+                Self::Welcome(Welcome { version, session, limits, max_paths, linger })
+            }
+            kind::JOINED => Self::Joined(Proof(input.array()?)),
+            kind::CLOSE => {
+                let code = input.u32()?;
+                let reason = &input.rest[..input.rest.len().min(MAX_TEXT)];
+                Self::Close { code, reason: String::from_utf8_lossy(reason).into_owned() }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// A text cut to what a message carries, at a character's end.
+pub(crate) fn truncated(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT)]
+}
+
+fn put_limits(out: &mut Vec<u8>, limits: &PeerLimits) {
+    out.extend(limits.receive_window.get().to_be_bytes());
+    out.extend(limits.flow_window.get().to_be_bytes());
+    out.extend(limits.max_flows.to_be_bytes());
+}
+
+/// What is left of a body.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], MessageError> {
+        let (head, rest) = self.rest.split_at_checked(len).ok_or(MessageError::Truncated)?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(MessageError::Truncated)?;
+        self.rest = rest;
+        Ok(*head)
+    }
+
+    fn u16(&mut self) -> Result<u16, MessageError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, MessageError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// A window: below 2^62, so that sums never overflow.
+    fn window(&mut self) -> Result<Bytes, MessageError> {
+        let window = u64::from_be_bytes(self.array()?);
+        if window < 1 << 62 { Ok(Bytes::new(window)) } else { Err(MessageError::OutOfRange) }
+    }
+
+    fn limits(&mut self) -> Result<PeerLimits, MessageError> {
+        Ok(PeerLimits { receive_window: self.window()?, flow_window: self.window()?, max_flows: self.u32()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examples() -> Vec<Message> {
+        let limits =
+            PeerLimits { receive_window: Bytes::new(1 << 24), flow_window: Bytes::new(1 << 20), max_flows: 256 };
+        let session = SessionId([7; 16]);
+        vec![
+            Message::Hello(Hello { version: 1, limits, max_paths: 8, token: b"secret".to_vec() }),
+            Message::Join(Join { version: 1, session, nonce: [1; 16], proof: Proof([2; 32]) }),
+            Message::Welcome(Welcome {
+                version: 1,
+                session,
+                limits,
+                max_paths: 8,
+                linger: Duration::from_secs(60),
+            }),
+            Message::Joined(Proof([3; 32])),
+            Message::Close { code: 9, reason: "fertig".to_owned() },
+        ]
+    }
+
+    #[test]
+    fn messages_come_back_and_later_fields_are_ignored() {
+        for message in examples() {
+            let bytes = message.encode();
+            let (head, body) = bytes.split_at(3);
+            assert_eq!(usize::from(u16::from_be_bytes([head[1], head[2]])), body.len());
+            assert_eq!(Message::decode(head[0], body), Ok(Some(message.clone())));
+            if !matches!(message, Message::Close { .. }) {
+                let longer = [body, &[1, 2, 3]].concat();
+                assert_eq!(Message::decode(head[0], &longer), Ok(Some(message)));
+            }
+        }
+    }
+
+    #[test]
+    fn truncated_messages_are_errors_and_unknown_ones_are_skipped() {
+        for message in examples() {
+            let bytes = message.encode();
+            let shortest = if matches!(message, Message::Close { .. }) { 4 } else { bytes.len() - 3 };
+            for len in 0..shortest {
+                assert_eq!(Message::decode(bytes[0], &bytes[3..3 + len]), Err(MessageError::Truncated), "{message:?}");
+            }
+        }
+        assert_eq!(Message::decode(200, &[1, 2]), Ok(None));
+    }
+
+    #[test]
+    fn a_reason_is_cut_at_a_character() {
+        let reason = "ä".repeat(MAX_TEXT);
+        assert_eq!(truncated(&reason).len(), MAX_TEXT);
+        let reason = format!("a{reason}");
+        assert_eq!(truncated(&reason).len(), MAX_TEXT - 1);
+    }
+}

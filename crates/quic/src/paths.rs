@@ -1,0 +1,262 @@
+//! The paths of a session: which there are, which carrier each has now, and their counters.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes as Datagram;
+use manypath_core::{Bytes, Priority, SubflowId, SubflowState, SubflowView, Time, View};
+use manypath_session::{PathError, PathInit, Session};
+use tokio::task::AbortHandle;
+
+use crate::carrier::Carrier;
+use crate::code;
+use crate::stats::{PathState, PathStats};
+
+/// What went over a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    bytes_sent: u64,
+    bytes_received: u64,
+    records_sent: u64,
+    records_received: u64,
+    pub(crate) records_lost: u64,
+}
+
+impl Counters {
+    pub(crate) fn on_sent(&mut self, payload: u32) {
+        self.records_sent += 1;
+        self.bytes_sent += u64::from(payload);
+    }
+
+    pub(crate) fn on_received(&mut self, payload: u32) {
+        self.records_received += 1;
+        self.bytes_received += u64::from(payload);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.records_sent += other.records_sent;
+        self.records_received += other.records_received;
+        self.records_lost += other.records_lost;
+    }
+}
+
+/// A carrier in use.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) carrier: Arc<Carrier>,
+    pub(crate) counters: Counters,
+    /// Records to be given to QUIC.
+    pub(crate) outbox: Vec<Datagram>,
+    /// Records that QUIC has not sent yet, as last looked.
+    pub(crate) queued: usize,
+    key: u64,
+}
+
+/// A path to be.
+#[derive(Clone, Debug)]
+pub(crate) struct NewPath {
+    pub(crate) name: String,
+    pub(crate) remote: SocketAddr,
+    pub(crate) cost: f64,
+    pub(crate) priority: Priority,
+    pub(crate) kept: bool,
+}
+
+/// What is known of a path, with or without a carrier.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Identifies the path within the session.
+    pub(crate) key: u64,
+    pub(crate) name: String,
+    pub(crate) remote: SocketAddr,
+    pub(crate) cost: f64,
+    pub(crate) priority: Priority,
+    /// Whether the path outlives its carrier: a client's does, a server's does not.
+    kept: bool,
+    /// The task that keeps the path up.
+    pub(crate) keeper: Option<AbortHandle>,
+    pub(crate) last_error: Option<String>,
+    /// Of earlier carriers.
+    past: Counters,
+    subflow: Option<SubflowId>,
+}
+
+/// All paths of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    entries: Vec<Entry>,
+    /// By subflow.
+    carriers: Vec<Option<Attached>>,
+    next_key: u64,
+}
+
+impl Paths {
+    /// Adds a path; it has no carrier yet. Returns its key.
+    pub(crate) fn add(&mut self, new: NewPath) -> u64 {
+        let key = self.next_key;
+        self.next_key += 1;
+        let NewPath { name, remote, cost, priority, kept } = new;
+        let (keeper, last_error, past, subflow) = (None, None, Counters::default(), None);
+        self.entries.push(Entry { key, name, remote, cost, priority, kept, keeper, last_error, past, subflow });
+        key
+    }
+
+    /// The path with this key.
+    pub(crate) fn entry_mut(&mut self, key: u64) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.key == key)
+    }
+
+    /// The key of the path with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<u64> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.key)
+    }
+
+    /// Removes a path and closes its carrier.
+    pub(crate) fn remove(&mut self, now: Time, session: &mut Session, key: u64) {
+        let Some(index) = self.entries.iter().position(|entry| entry.key == key) else { return };
+        let entry = self.entries.remove(index);
+        if let Some(keeper) = entry.keeper {
+            keeper.abort();
+        }
+        if let Some(id) = entry.subflow
+            && let Some(attached) = self.carriers.get_mut(id.index()).and_then(Option::take)
+        {
+            session.remove_path(now, id);
+            attached.carrier.close(code::NO_ERROR, "path removed");
+        }
+    }
+
+    /// How many paths have a carrier.
+    pub(crate) fn attached(&self) -> impl Iterator<Item = &Attached> {
+        self.carriers.iter().flatten()
+    }
+
+    pub(crate) fn attached_mut(&mut self) -> impl Iterator<Item = (SubflowId, &mut Attached)> {
+        let numbered = (0_u32..).map(SubflowId).zip(&mut self.carriers);
+        numbered.filter_map(|(id, attached)| attached.as_mut().map(|attached| (id, attached)))
+    }
+
+    /// The carrier of a subflow.
+    pub(crate) fn get_mut(&mut self, id: SubflowId) -> Option<&mut Attached> {
+        self.carriers.get_mut(id.index())?.as_mut()
+    }
+
+    /// Whether this is the carrier of a subflow.
+    pub(crate) fn is_attached(&self, id: SubflowId, carrier: &Arc<Carrier>) -> bool {
+        let held = self.carriers.get(id.index()).and_then(Option::as_ref);
+        held.is_some_and(|attached| Arc::ptr_eq(&attached.carrier, carrier))
+    }
+
+    /// What the path of a subflow is called, for logs.
+    pub(crate) fn name(&self, id: SubflowId) -> &str {
+        self.entries.iter().find(|entry| entry.subflow == Some(id)).map_or("?", |entry| &entry.name)
+    }
+
+    /// Gives a path a carrier, in place of the one it may have.
+    pub(crate) fn attach(
+        &mut self,
+        now: Time,
+        session: &mut Session,
+        key: u64,
+        carrier: Arc<Carrier>,
+    ) -> Result<SubflowId, PathError> {
+        let size = carrier.connection.max_datagram_size().unwrap_or(0);
+        let held = self.entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.subflow);
+        if let Some(old) = held.and_then(|id| self.get_mut(id).map(|held| (id, Arc::clone(&held.carrier)))) {
+            old.1.close(code::NO_ERROR, "replaced");
+            self.detach(now, session, old.0, &old.1);
+        }
+        let (cost, priority) = self.entry_mut(key).map_or((1.0, Priority::Normal), |entry| (entry.cost, entry.priority));
+        let id = session.add_path(now, PathInit { max_datagram: Bytes::new(size as u64), cost, priority })?;
+        if self.carriers.len() <= id.index() {
+            self.carriers.resize_with(id.index() + 1, || None);
+        }
+        let counters = Counters::default();
+        self.carriers[id.index()] = Some(Attached { carrier, counters, outbox: Vec::new(), queued: 0, key });
+        if let Some(entry) = self.entry_mut(key) {
+            entry.subflow = Some(id);
+            entry.last_error = None;
+        }
+        Ok(id)
+    }
+
+    /// Takes a carrier away from its path. On a server the path goes with it. Says whether it was attached.
+    pub(crate) fn detach(
+        &mut self,
+        now: Time,
+        session: &mut Session,
+        id: SubflowId,
+        carrier: &Arc<Carrier>,
+    ) -> bool {
+        if !self.is_attached(id, carrier) {
+            return false;
+        }
+        session.remove_path(now, id);
+        if let Some(attached) = self.carriers.get_mut(id.index()).and_then(Option::take)
+            && let Some(entry) = self.entry_mut(attached.key)
+        {
+            entry.past.add(&attached.counters);
+            entry.subflow = None;
+            if !entry.kept {
+                self.entries.retain(|entry| entry.key != attached.key);
+            }
+        }
+        true
+    }
+
+    /// Ends all paths; the carriers are the caller's to close.
+    pub(crate) fn take_carriers(&mut self) -> Vec<Arc<Carrier>> {
+        for entry in &mut self.entries {
+            entry.subflow = None;
+            if let Some(keeper) = entry.keeper.take() {
+                keeper.abort();
+            }
+        }
+        self.carriers.drain(..).flatten().map(|attached| attached.carrier).collect()
+    }
+
+    /// Whether the carrier of a path answers.
+    pub(crate) fn is_failed(&self, key: u64, view: &View) -> bool {
+        let subflow = self.entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.subflow);
+        subflow.and_then(|id| view.get(id)).is_some_and(|view| view.state == SubflowState::Failed)
+    }
+
+    /// What is known of every path.
+    pub(crate) fn stats(&self, view: &View) -> Vec<PathStats> {
+        self.entries.iter().map(|entry| self.path_stats(entry, view)).collect()
+    }
+
+    fn path_stats(&self, entry: &Entry, view: &View) -> PathStats {
+        let attached = entry.subflow.and_then(|id| self.carriers.get(id.index())).and_then(Option::as_ref);
+        let subflow: Option<&SubflowView> = entry.subflow.filter(|_| attached.is_some()).and_then(|id| view.get(id));
+        let mut counters = entry.past;
+        if let Some(attached) = attached {
+            counters.add(&attached.counters);
+        }
+        PathStats {
+            id: subflow.map(|subflow| subflow.id),
+            name: entry.name.clone(),
+            local: attached.and_then(|attached| attached.carrier.local),
+            remote: attached.and_then(|attached| attached.carrier.remote()).unwrap_or(entry.remote),
+            state: match subflow.map(|subflow| subflow.state) {
+                Some(SubflowState::Active) => PathState::Active,
+                Some(SubflowState::Failed) => PathState::Failed,
+                Some(SubflowState::Closed) | None => PathState::Connecting,
+            },
+            priority: subflow.map_or(entry.priority, |subflow| subflow.priority),
+            cost: subflow.map_or(entry.cost, |subflow| subflow.cost),
+            srtt: subflow.and_then(|subflow| subflow.srtt),
+            cwnd: subflow.map_or(Bytes::ZERO, |subflow| subflow.cwnd),
+            in_flight: subflow.map_or(Bytes::ZERO, |subflow| subflow.in_flight),
+            pacing: subflow.and_then(|subflow| subflow.pacing),
+            bytes_sent: Bytes::new(counters.bytes_sent),
+            bytes_received: Bytes::new(counters.bytes_received),
+            records_sent: counters.records_sent,
+            records_lost: counters.records_lost,
+            records_received: counters.records_received,
+            last_error: entry.last_error.clone(),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What becomes of records inside noq: which packet carried them, and whether it was acknowledged or lost.
+//!
+//! noq numbers packets and reports by number to the congestion controller that we give it; it says nothing about datagrams.
+//! The link is the datagram's buffer: noq drops it when it has written the frame, just before it reports the packet as sent.
+//! So what was dropped since the last such report is what the packet carries. This is exact because everything that touches
+//! a carrier runs on one thread.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use manypath_core::PacketNumber;
+use noq::congestion::{Controller, ControllerFactory};
+use noq_proto::RttEstimator;
+use tokio::sync::Notify;
+
+/// A window that never binds. Above `u32::MAX` noq's pacer is off too; both tasks are the session's.
+const OPEN_WINDOW: u64 = 1 << 40;
+
+/// The least that a packet adds to a datagram: short header, packet number, frame type and length, authentication tag.
+const MIN_OVERHEAD: usize = 20;
+
+/// Spare buffers a carrier keeps.
+const SPARE: usize = 256;
+
+/// What became of a data record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The peer's QUIC has it.
+    Acked(PacketNumber),
+    /// Declared lost, or dropped before it left.
+    Lost(PacketNumber),
+    /// The peer saw a congestion mark; this is the latest record that may have caused it.
+    Marked(PacketNumber),
+}
+
+/// What a driver takes at once.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) fates: Vec<Fate>,
+    /// The packet size changed.
+    pub(crate) mtu_changed: bool,
+}
+
+/// Shared by the carrier's driver, its datagrams and noq's controller.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    inner: Mutex<Inner>,
+    /// Something is to be taken.
+    pub(crate) notify: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Data records whose buffers were dropped since the last packet was sent.
+    written: Vec<PacketNumber>,
+    /// Data records under way, by QUIC packet number; `None`: resolved.
+    under_way: VecDeque<(u64, Option<PacketNumber>)>,
+    news: News,
+    /// Datagrams given to noq and not yet written.
+    queued: usize,
+    /// The driver wants to know when fewer are.
+    wake_below: usize,
+    /// QUIC packet size; 0: not known yet.
+    mtu: usize,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Inner {
+    fn resolve(&mut self, packet: u64, fate: fn(PacketNumber) -> Fate) {
+        let start = self.under_way.partition_point(|(number, _)| *number < packet);
+        for (number, record) in self.under_way.range_mut(start..) {
+            if *number != packet {
+                break;
+            }
+            if let Some(record) = record.take() {
+                self.news.fates.push(fate(record));
+            }
+        }
+        while self.under_way.front().is_some_and(|(_, record)| record.is_none()) {
+            self.under_way.pop_front();
+        }
+    }
+}
+
+impl Reports {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a datagram of a buffer. `packet`: the data record in it, if it is one.
+    pub(crate) fn datagram(self: &Arc<Self>, bytes: Vec<u8>, packet: Option<PacketNumber>) -> Bytes {
+        Bytes::from_owner(Datagram { bytes, packet, reports: Arc::clone(self) })
+    }
+
+    /// An empty buffer.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        self.lock().spare.pop().unwrap_or_else(|| Vec::with_capacity(1500))
+    }
+
+    /// Notes that datagrams are about to be given to noq.
+    pub(crate) fn on_queued(&self, count: usize) {
+        self.lock().queued += count;
+    }
+
+    /// noq refused the datagrams just dropped: none of them will be sent.
+    pub(crate) fn on_refused(&self) {
+        let inner = &mut *self.lock();
+        inner.news.fates.extend(inner.written.drain(..).map(Fate::Lost));
+    }
+
+    /// How many datagrams wait in noq. If it is `limit` or more, the driver is notified when it is less.
+    pub(crate) fn queued(&self, limit: usize) -> usize {
+        let inner = &mut *self.lock();
+        inner.wake_below = if inner.queued >= limit { limit } else { 0 };
+        inner.queued
+    }
+
+    /// Takes the news; the vector given back is reused.
+    pub(crate) fn take(&self, news: &mut News) {
+        news.fates.clear();
+        news.mtu_changed = false;
+        std::mem::swap(&mut self.lock().news, news);
+    }
+}
+
+/// A record on its way through noq.
+struct Datagram {
+    bytes: Vec<u8>,
+    packet: Option<PacketNumber>,
+    reports: Arc<Reports>,
+}
+
+impl AsRef<[u8]> for Datagram {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Datagram {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let inner = &mut *self.reports.lock();
+        inner.queued = inner.queued.saturating_sub(1);
+        if let Some(packet) = self.packet {
+            // When packets shrink, noq drops what no longer fits. That never left.
+            if inner.mtu != 0 && bytes.len() + MIN_OVERHEAD > inner.mtu {
+                inner.news.fates.push(Fate::Lost(packet));
+            } else {
+                inner.written.push(packet);
+            }
+        }
+        if inner.spare.len() < SPARE {
+            bytes.clear();
+            inner.spare.push(bytes);
+        }
+        if inner.queued < inner.wake_below {
+            inner.wake_below = 0;
+            self.reports.notify.notify_one();
+        }
+    }
+}
+
+/// noq's congestion controller: lets everything through and reports.
+pub(crate) struct Reporter {
+    reports: Arc<Reports>,
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reporter")
+    }
+}
+
+/// Makes the controller of one carrier.
+#[derive(Debug)]
+pub(crate) struct ReporterFactory(pub(crate) Arc<Reports>);
+
+impl ControllerFactory for ReporterFactory {
+    fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        self.0.lock().mtu = usize::from(current_mtu);
+        Box::new(Reporter { reports: Arc::clone(&self.0) })
+    }
+}
+
+impl Controller for Reporter {
+    fn on_packet_sent(&mut self, _now: Instant, _bytes: u16, number: u64) {
+        let inner = &mut *self.reports.lock();
+        inner.under_way.extend(inner.written.drain(..).map(|record| (number, Some(record))));
+    }
+
+    fn on_ack(
+        &mut self,
+        _now: Instant,
+        _sent: Instant,
+        _bytes: u64,
+        number: u64,
+        _app_limited: bool,
+        _rtt: &RttEstimator,
+    ) {
+        self.reports.lock().resolve(number, Fate::Acked);
+    }
+
+    fn on_end_acks(&mut self, _now: Instant, _in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+        if !self.reports.lock().news.fates.is_empty() {
+            self.reports.notify.notify_one();
+        }
+    }
+
+    fn on_packet_lost(&mut self, _bytes: u16, number: u64, _now: Instant) {
+        self.reports.lock().resolve(number, Fate::Lost);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        _now: Instant,
+        _sent: Instant,
+        _is_persistent_congestion: bool,
+        is_ecn: bool,
+        _lost_bytes: u64,
+        largest: u64,
+    ) {
+        let inner = &mut *self.reports.lock();
+        if is_ecn {
+            let end = inner.under_way.partition_point(|(number, _)| *number <= largest);
+            if let Some(record) = inner.under_way.range(..end).rev().find_map(|(_, record)| *record) {
+                inner.news.fates.push(Fate::Marked(record));
+            }
+        }
+        self.reports.notify.notify_one();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        let inner = &mut *self.reports.lock();
+        inner.mtu = usize::from(new_mtu);
+        inner.news.mtu_changed = true;
+        self.reports.notify.notify_one();
+    }
+
+    fn window(&self) -> u64 {
+        OPEN_WINDOW
+    }
+
+    /// noq clones the controller when the connection migrates, and never reports about what was sent before.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let inner = &mut *self.reports.lock();
+        let orphans = inner.under_way.drain(..).filter_map(|(_, record)| record);
+        inner.news.fates.extend(orphans.map(Fate::Lost));
+        self.reports.notify.notify_one();
+        Box::new(Self { reports: Arc::clone(&self.reports) })
+    }
+
+    fn initial_window(&self) -> u64 {
+        OPEN_WINDOW
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,53 @@
+//! UDP sockets, bound as a path or a listener wants.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::config::Bind;
+
+/// What the system is asked for; it gives what it allows. A burst at a gigabit per second for 20 ms, in kernel accounting.
+const BUFFER: usize = 4 << 20;
+
+/// A socket for one path to `remote`.
+pub(crate) fn path(bind: &Bind, remote: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let address = match bind {
+        Bind::Any | Bind::Interface(_) => any,
+        Bind::Address(address) => *address,
+    };
+    if address.is_ipv4() != remote.is_ipv4() {
+        let text = format!("{address} and the server's {} are of different families", remote.ip());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let socket = new(remote)?;
+    if let Bind::Interface(name) = bind {
+        // An address alone does not choose the way out, the device does.
+        socket.bind_device(Some(name.as_bytes()))?;
+    }
+    socket.bind(&SocketAddr::new(address, 0).into())?;
+    Ok(socket.into())
+}
+
+/// A socket that listens.
+pub(crate) fn listener(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = new(address)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+fn new(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    // Small buffers cost speed, not correctness.
+    for result in [socket.set_recv_buffer_size(BUFFER), socket.set_send_buffer_size(BUFFER)] {
+        if let Err(error) = result {
+            tracing::debug!(%error, "socket buffer");
+        }
+    }
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
