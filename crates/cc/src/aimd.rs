@@ -13,13 +13,14 @@ use core::fmt::Debug;
 use manypath_core::{Bytes, SubflowId, Time, View};
 
 use crate::controller::{CongestionControl, Limits, Probe, SubflowInit};
-use crate::event::Event;
+use crate::event::{Acked, Event};
+use crate::hystart::{Growth, HyStart};
 
 /// The smallest window after a loss of a lone subflow, in packets (RFC 5681 eq. 4).
 const MIN_WINDOW_ALONE: f64 = 2.0;
 /// The same where there are several: together they still have what one flow would keep (RFC 6356 s3, as `lia`, `olia` and
 /// `balia` drafts state it).
-const MIN_WINDOW_SEVERAL: f64 = 1.0;
+pub const MIN_WINDOW_SEVERAL: f64 = 1.0;
 /// Round-trip times below the resolution of engines' clocks are taken for this, seconds.
 const MIN_RTT: f64 = 1e-6;
 
@@ -36,6 +37,8 @@ pub struct Window {
     pub rtt: f64,
     /// Whether it has timed out and not been heard since.
     pub failed: bool,
+    /// HyStart++ of the first slow start, where it is wanted.
+    pub hystart: Option<HyStart>,
 }
 
 impl Window {
@@ -152,18 +155,32 @@ pub trait Law: Debug + Send {
 pub struct Aimd<L> {
     law: L,
     windows: Windows,
+    /// Whether subflows leave their first slow start by HyStart++.
+    hystart: bool,
 }
 
 impl<L: Law> Aimd<L> {
     /// A controller without subflows.
-    pub fn new(law: L) -> Self {
-        Self { law, windows: Windows::default() }
+    pub fn new(law: L, hystart: bool) -> Self {
+        Self { law, windows: Windows::default(), hystart }
     }
 
-    fn on_ack(&mut self, id: SubflowId, packets: f64) {
+    fn on_ack(&mut self, id: SubflowId, acked: &Acked, view: &View) {
+        let Some(own) = self.windows.get_mut(id) else { return };
+        let packets = acked.bytes.as_f64() / own.mss;
+        let mut share = 1.0;
+        if own.in_slow_start()
+            && let Some(hystart) = &mut own.hystart
+        {
+            let delivered = view.get(id).map_or(acked.delivered_at_send + acked.bytes, |subflow| subflow.delivered);
+            match hystart.on_ack(acked, delivered) {
+                Growth::Grow(of) => share = of,
+                Growth::Exit => own.ssthresh = own.cwnd,
+            }
+        }
         let Some(own) = self.windows.get(id) else { return };
         let per_packet = if own.in_slow_start() {
-            self.law.slow_start(id, own, &self.windows)
+            share * self.law.slow_start(id, own, &self.windows)
         } else {
             self.law.increase(id, own, &self.windows)
         };
@@ -178,6 +195,8 @@ impl<L: Law> Aimd<L> {
         if let Some(own) = self.windows.get_mut(id) {
             own.ssthresh = (own.cwnd - decrease).max(floor);
             own.cwnd = own.ssthresh;
+            // RFC 9406 s4.2: only for the first slow start.
+            own.hystart = None;
         }
     }
 
@@ -195,6 +214,7 @@ impl<L: Law> Aimd<L> {
             own.ssthresh = (own.cwnd / 2.0).max(floor);
             own.cwnd = 1.0;
             own.failed = true;
+            own.hystart = None;
         }
     }
 
@@ -217,7 +237,8 @@ impl<L: Law> CongestionControl for Aimd<L> {
     fn add_subflow(&mut self, _now: Time, id: SubflowId, init: SubflowInit) {
         let mss = init.mss.as_f64().max(1.0);
         let cwnd = (init.initial_window.as_f64() / mss).max(1.0);
-        self.windows.insert(id, Window { mss, cwnd, ssthresh: f64::INFINITY, rtt: 0.0, failed: false });
+        let hystart = self.hystart.then(HyStart::default);
+        self.windows.insert(id, Window { mss, cwnd, ssthresh: f64::INFINITY, rtt: 0.0, failed: false, hystart });
         self.law.joined(id, &mut self.windows);
     }
 
@@ -234,10 +255,7 @@ impl<L: Law> CongestionControl for Aimd<L> {
         self.measure(id, event, view);
         self.law.observe(now, id, event, &mut self.windows, view);
         match event {
-            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => {
-                let mss = self.windows.get(id).map_or(1.0, |own| own.mss);
-                self.on_ack(id, acked.bytes.as_f64() / mss);
-            }
+            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(id, acked, view),
             Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(id),
             Event::Penalised => {
                 // Raiciu et al. 2012, M2: halve, whatever the law takes for a loss.
@@ -274,13 +292,19 @@ pub(crate) mod tests {
 
     /// Windows `(cwnd, rtt in seconds)` in congestion avoidance, for tests of laws.
     pub(crate) fn windows(of: &[(f64, f64)]) -> Windows {
-        let window = |&(cwnd, rtt): &(f64, f64)| Window { mss: 1000.0, cwnd, ssthresh: 1.0, rtt, failed: false };
+        let window =
+            |&(cwnd, rtt): &(f64, f64)| Window { mss: 1000.0, cwnd, ssthresh: 1.0, rtt, failed: false, hystart: None };
         Windows(of.iter().map(|pair| Some(window(pair))).collect())
     }
 
     /// A law's growth on each subflow.
     pub(crate) fn increases(law: &mut impl Law, windows: &Windows) -> Vec<f64> {
         windows.iter().map(|(id, own)| law.increase(id, own, windows)).collect()
+    }
+
+    /// A law's decrease on each subflow.
+    pub(crate) fn decreases(law: &mut impl Law, windows: &Windows) -> Vec<f64> {
+        windows.iter().map(|(id, own)| law.decrease(id, own, windows)).collect()
     }
 
     /// Fails unless the numbers agree to twelve digits.
@@ -312,7 +336,7 @@ pub(crate) mod tests {
     }
 
     fn frame(subflows: u32) -> (Aimd<Plain>, View) {
-        let mut frame = Aimd::new(Plain);
+        let mut frame = Aimd::new(Plain, false);
         let mut view = View::default();
         for id in 0..subflows {
             let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };

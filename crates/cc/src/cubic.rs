@@ -8,10 +8,11 @@
 //! window does not grow while the application limits sending, which is so here). Spurious congestion events (s4.9) are not
 //! undone: no engine reports them.
 
-use manypath_core::{Bytes, Duration, Params, SpecError, SubflowView, Time};
+use manypath_core::{Bytes, Params, SpecError, SubflowView, Time};
 
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
 use crate::event::{Acked, Event};
+use crate::hystart::{Growth, HyStart};
 
 /// Parameters of CUBIC.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,11 +20,13 @@ pub struct Config {
     /// Whether a flow that lost before it regained its old maximum gives way faster (RFC 9438 s4.7). The RFC allows turning
     /// it off for a flow that is alone on its bottleneck.
     pub fast_convergence: bool,
+    /// Whether the first slow start ends by HyStart++ (RFC 9438 s4.10 recommends it).
+    pub hystart: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { fast_convergence: true }
+        Self { fast_convergence: true, hystart: false }
     }
 }
 
@@ -33,7 +36,7 @@ impl Config {
     /// # Errors
     /// If a value is out of range.
     pub fn from_params(params: &Params<'_>) -> Result<Self, SpecError> {
-        Ok(Self { fast_convergence: params.switch("fast-convergence")? })
+        Ok(Self { fast_convergence: params.switch("fast-convergence")?, hystart: params.switch("hystart")? })
     }
 }
 
@@ -80,6 +83,8 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// Since when the application has limited sending, within the stage.
     limited_since: Option<Time>,
+    /// HyStart++ of the first slow start, where it is wanted.
+    hystart: Option<HyStart>,
 }
 
 impl Cubic {
@@ -95,6 +100,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             limited_since: None,
+            hystart: config.hystart.then(HyStart::default),
         }
     }
 
@@ -112,12 +118,19 @@ impl Cubic {
         Epoch { start: now, k, w_max: w_max.max(self.cwnd), w_est: self.cwnd }
     }
 
-    fn on_ack(&mut self, now: Time, acked: &Acked, rtt: Duration) {
+    fn on_ack(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
         let segments = acked.bytes.as_f64() / self.mss;
+        let rtt = view.srtt.unwrap_or(acked.rtt);
         if self.cwnd < self.ssthresh {
-            // RFC 9438 s4.10: standard slow start.
-            self.cwnd += segments;
-            return;
+            // RFC 9438 s4.10: standard slow start, or HyStart++.
+            let growth = self.hystart.as_mut().map_or(Growth::Grow(1.0), |held| held.on_ack(acked, view.delivered));
+            match growth {
+                Growth::Grow(share) => {
+                    self.cwnd += share * segments;
+                    return;
+                }
+                Growth::Exit => self.ssthresh = self.cwnd,
+            }
         }
         let mut epoch = self.epoch.unwrap_or_else(|| self.start_epoch(now));
         if let Some(since) = self.limited_since.take() {
@@ -150,6 +163,7 @@ impl Cubic {
         self.ssthresh = self.ssthresh.max(MIN_WINDOW);
         self.epoch = None;
         self.limited_since = None;
+        self.hystart = None;
     }
 
     /// RFC 9438 s4.8.
@@ -160,6 +174,7 @@ impl Cubic {
         self.w_max = None;
         self.epoch = None;
         self.limited_since = None;
+        self.hystart = None;
     }
 }
 
@@ -169,9 +184,7 @@ impl PathController for Cubic {
             Event::Acked(acked) if acked.app_limited && self.epoch.is_some() => {
                 self.limited_since.get_or_insert(now);
             }
-            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => {
-                self.on_ack(now, acked, view.srtt.unwrap_or(acked.rtt))
-            }
+            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view),
             Event::Congestion { .. } | Event::Penalised => self.on_congestion(MIN_WINDOW),
             // RFC 9438 s4.6: one segment is enough after a mark.
             Event::Ecn { .. } => self.on_congestion(1.0),
@@ -195,7 +208,7 @@ impl PathController for Cubic {
 
 #[cfg(test)]
 mod tests {
-    use manypath_core::{PacketNumber, Rate, SubflowId};
+    use manypath_core::{Duration, PacketNumber, Rate, SubflowId};
 
     use super::*;
 

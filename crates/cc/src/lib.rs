@@ -11,17 +11,32 @@
 
 pub mod aimd;
 pub mod ascent;
+pub mod balia;
 pub mod controller;
+pub mod coupled;
 pub mod cubic;
 pub mod event;
+pub mod ewtcp;
+pub mod hoe;
+pub mod hystart;
 pub mod lia;
+pub mod lisa;
 pub mod monitor;
 pub mod mpcc;
+pub mod nmcc;
+pub mod olia;
+pub mod omega;
 pub mod registry;
 pub mod reno;
 pub mod round;
+pub mod sbd;
+pub mod sbd_ecn;
 pub mod seeds;
+pub mod semicoupled;
+pub mod tccc;
 pub mod uncoupled;
+pub mod uni_mptcp;
+pub mod wvegas;
 
 pub use controller::{CongestionControl, Limits, PathController, Probe, SubflowInit};
 pub use event::{Acked, Event, PathReport};

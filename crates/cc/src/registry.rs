@@ -2,14 +2,12 @@
 
 use manypath_core::{AlgorithmSpec, Parameter, Params, SpecError, Status};
 
-use crate::aimd::Aimd;
 use crate::controller::CongestionControl;
-use crate::cubic::{self, Cubic};
-use crate::lia::Lia;
-use crate::mpcc::{self, Mpcc};
-use crate::reno::Reno;
 use crate::seeds::Seeds;
-use crate::uncoupled::Uncoupled;
+
+mod rows;
+
+use rows::ALGORITHMS;
 
 /// A controller, whatever its type.
 type Controller = Box<dyn CongestionControl>;
@@ -29,56 +27,6 @@ pub struct Algorithm {
     pub status: Status,
     /// Its constructor.
     build: Build,
-}
-
-static ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        name: "reno",
-        parameters: &[],
-        citation: "RFC 5681; RFC 9002 s7",
-        status: Status::Stable,
-        build: |_, _| Ok(Box::new(Uncoupled::new(|_, _, init| Reno::new(init)))),
-    },
-    Algorithm {
-        name: "cubic",
-        parameters: &[Parameter {
-            name: "fast-convergence",
-            default: "on",
-            range: "on or off",
-            meaning: "give way faster to new flows (RFC 9438 s4.7)",
-        }],
-        citation: "RFC 9438",
-        status: Status::Stable,
-        build: |params, _| {
-            let config = cubic::Config::from_params(params)?;
-            Ok(Box::new(Uncoupled::new(move |_, _, init| Cubic::new(config, init))))
-        },
-    },
-    Algorithm {
-        name: "lia",
-        parameters: &[],
-        citation: "RFC 6356",
-        status: Status::Stable,
-        build: |_, _| Ok(Box::new(Aimd::new(Lia))),
-    },
-    Algorithm {
-        name: "mpcc-loss",
-        parameters: &mpcc::parameters(mpcc::LOSS_LATENCY_WEIGHT),
-        citation: "Gilad et al., CoNEXT 2020, s4-5 (gamma = 0)",
-        status: Status::Stable,
-        build: build_mpcc,
-    },
-    Algorithm {
-        name: "mpcc-latency",
-        parameters: &mpcc::parameters(mpcc::LATENCY_LATENCY_WEIGHT),
-        citation: "Gilad et al., CoNEXT 2020, s4-5 (gamma = 1)",
-        status: Status::Stable,
-        build: build_mpcc,
-    },
-];
-
-fn build_mpcc(params: &Params<'_>, seeds: Seeds) -> Result<Controller, SpecError> {
-    Ok(Box::new(Mpcc::new(mpcc::config(params)?, seeds)))
 }
 
 /// Every controller, in the order of documentation.

@@ -1,0 +1,219 @@
+//! Finding the weight that gives a connection a target rate at least cost (paper 004 s5, algorithm 1): for two paths, the
+//! second being the costly one.
+//!
+//! Three rates are measured, at weights 0.01, 100 and 1; a logistic curve through them is inverted at the target. The engine
+//! drives it: it calls [`OmegaSearch::poll`] when [`OmegaSearch::next_timer`] has come and gives the weights it returns to the
+//! controller (`uni-mptcp`) as [`crate::Event::Weight`].
+
+use manypath_core::{Bytes, Duration, Rate, Time};
+
+/// Parameters of the search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// How long each weight is tried; the second half is measured (paper 004 s5.2: 20 s).
+    pub epoch: Duration,
+    /// Steepness of the logistic curve (paper 004 s5.1: "in double digits, e.g. 30"; spec: k).
+    pub steepness: f64,
+    /// Measured rates that differ by less, relative to the larger, are taken for equal. The paper states none; its Table II
+    /// shows 12% between rates that its corollary 1 calls equal.
+    pub tolerance: f64,
+    /// Search again after this long (paper 004 s6: 300 s); `None`: on demand only (spec: T).
+    pub period: Option<Duration>,
+    /// Search again when a subflow's rate has changed by this share of the connection's rate since the search ended;
+    /// infinite: never.
+    pub change: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { epoch: Duration::from_secs(20), steepness: 30.0, tolerance: 0.15, period: None, change: 0.3 }
+    }
+}
+
+/// The least weight of the costly path (paper 004 algorithm 1).
+pub const MIN_OMEGA: f64 = 0.01;
+/// The largest (paper 004 algorithm 1: omega is never above 1).
+pub const MAX_OMEGA: f64 = 1.0;
+/// The weights tried, in the order of the paper's text.
+const TRIED: [f64; 3] = [0.01, 100.0, 1.0];
+
+/// Rates of the connection at the weights tried. Any one unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    /// At weight 0.01 (spec: `y_l`).
+    pub least: f64,
+    /// At weight 100 (spec: `y_r`).
+    pub most: f64,
+    /// At weight 1 (spec: `y_0`).
+    pub even: f64,
+}
+
+impl Tried {
+    /// Where the curve rises (paper 004 eq. 25; the division by three is of the whole sum, as Table II confirms; spec: beta).
+    pub fn midpoint(&self) -> f64 {
+        let r = self.least / self.most;
+        let root = libm::sqrt(r);
+        (root + 2.0 * (2.0 * r - root).max(0.0)) / 3.0
+    }
+
+    /// Paper 004 eq. 24: the rate modelled at a weight.
+    pub fn rate_at(&self, omega: f64, config: &Config) -> f64 {
+        let rise = self.most - self.least;
+        self.least + rise / (1.0 + libm::exp(-config.steepness * (omega - self.midpoint())))
+    }
+
+    /// Paper 004 algorithm 1: the weight for a target rate.
+    pub fn omega_for(&self, target: f64, config: &Config) -> f64 {
+        let equal = |a: f64, b: f64| (a - b).abs() <= config.tolerance * a.max(b);
+        // Corollary 1, case 3: more weight on the costly path gives less.
+        if self.least > (1.0 + config.tolerance) * self.most && equal(self.even, self.least) {
+            return MIN_OMEGA;
+        }
+        if target <= self.least {
+            return MIN_OMEGA;
+        }
+        let rise = self.most - self.least;
+        // Without a rise there is no curve; with a target above its end no weight is enough.
+        if rise <= 0.0 || target > self.rate_at(1.0, config) {
+            return MAX_OMEGA;
+        }
+        let omega = self.midpoint() - libm::log(rise / (target - self.least) - 1.0) / config.steepness;
+        omega.clamp(MIN_OMEGA, MAX_OMEGA)
+    }
+}
+
+/// What the search is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// Trying the weight with this index.
+    Trying(usize),
+    /// Holding the weight found; the subflows' rates at first, bit/s.
+    Holding(Option<[f64; 2]>),
+}
+
+/// The search under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OmegaSearch {
+    config: Config,
+    target: Rate,
+    stage: Stage,
+    /// Rates measured so far, bit/s, in the order of [`TRIED`].
+    rates: [f64; 3],
+    omega: f64,
+    /// When the search began.
+    began: Time,
+    /// When the stage's measurement begins, and what was delivered then.
+    from: Time,
+    delivered: Option<[Bytes; 2]>,
+    /// When the measurement ends.
+    until: Time,
+}
+
+impl OmegaSearch {
+    /// Begins a search.
+    pub fn new(now: Time, config: Config, target: Rate) -> Self {
+        let mut search = Self {
+            config,
+            target,
+            stage: Stage::Trying(0),
+            rates: [0.0; 3],
+            omega: TRIED[0],
+            began: now,
+            from: now,
+            delivered: None,
+            until: now,
+        };
+        search.restart(now);
+        search
+    }
+
+    /// Sets a new target and searches anew.
+    pub fn set_target(&mut self, now: Time, target: Rate) {
+        self.target = target;
+        self.restart(now);
+    }
+
+    fn restart(&mut self, now: Time) {
+        self.began = now;
+        self.stage = Stage::Trying(0);
+        self.omega = TRIED[0];
+        self.measure(now, self.config.epoch / 2);
+    }
+
+    /// Measures for half an epoch, after `settle`.
+    fn measure(&mut self, now: Time, settle: Duration) {
+        self.from = now + settle;
+        self.until = self.from + self.config.epoch / 2;
+        self.delivered = None;
+    }
+
+    /// When [`poll`](Self::poll) wants to be called.
+    pub fn next_timer(&self) -> Time {
+        if self.delivered.is_none() { self.from } else { self.until }
+    }
+
+    /// Whether the weight is found and held.
+    pub const fn is_holding(&self) -> bool {
+        matches!(self.stage, Stage::Holding(_))
+    }
+
+    /// Takes the time and what each path has delivered so far; returns the paths' weights, the larger being 1.
+    pub fn poll(&mut self, now: Time, delivered: [Bytes; 2]) -> [f64; 2] {
+        match self.delivered {
+            None if now >= self.from => {
+                self.delivered = Some(delivered);
+                // Called late: measure as long all the same.
+                self.until = self.until.max(now + self.config.epoch / 2);
+                self.from = now;
+            }
+            Some(before) if now >= self.until => {
+                let span = now.since(self.from);
+                let rate = |path: usize| ((delivered[path] - before[path]) / span).as_bps();
+                self.on_measured(now, [rate(0), rate(1)]);
+            }
+            _ => {}
+        }
+        self.weights()
+    }
+
+    /// The paths' weights, the larger being 1.
+    pub fn weights(&self) -> [f64; 2] {
+        let largest = self.omega.max(1.0);
+        [1.0 / largest, self.omega / largest]
+    }
+
+    fn on_measured(&mut self, now: Time, rates: [f64; 2]) {
+        let total = rates[0] + rates[1];
+        match self.stage {
+            Stage::Trying(index) => {
+                self.rates[index] = total;
+                if index + 1 < TRIED.len() {
+                    self.stage = Stage::Trying(index + 1);
+                    self.omega = TRIED[index + 1];
+                } else {
+                    let tried = Tried { least: self.rates[0], most: self.rates[1], even: self.rates[2] };
+                    self.omega = tried.omega_for(self.target.as_bps(), &self.config);
+                    self.stage = Stage::Holding(None);
+                }
+                self.measure(now, self.config.epoch / 2);
+            }
+            Stage::Holding(first) => {
+                let changed = first.is_some_and(|first: [f64; 2]| {
+                    let most = self.config.change * (first[0] + first[1]);
+                    (rates[0] - first[0]).abs() > most || (rates[1] - first[1]).abs() > most
+                });
+                let old = self.config.period.is_some_and(|period| now.since(self.began) >= period);
+                if changed || old {
+                    self.restart(now);
+                } else {
+                    self.stage = Stage::Holding(first.or(Some(rates)));
+                    self.measure(now, Duration::ZERO);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "omega/tests.rs"]
+mod tests;

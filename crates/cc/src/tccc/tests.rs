@@ -1,0 +1,212 @@
+use manypath_core::{Bytes, Duration, PacketNumber, Rate};
+
+use super::*;
+use crate::aimd::tests::{close, decreases, increases, windows};
+use crate::sbd::Delays;
+
+fn config(decouple: bool) -> Config {
+    Config {
+        estimate: Choice::Mean,
+        threshold: Threshold::Largest,
+        tolerance: 0.2,
+        detector: Detector::Delays(Delays::default()),
+        decouple,
+    }
+}
+
+/// TCCC in congestion avoidance with these members' `(acked, lost)`.
+fn avoiding(losses: &[(f64, f64)]) -> Tccc {
+    let mut tccc = Tccc::new(config(false));
+    let mut none = Windows::default();
+    for (id, &(acked, lost)) in (0..).zip(losses) {
+        tccc.joined(SubflowId(id), &mut none);
+        let member = tccc.member(SubflowId(id)).unwrap();
+        (member.acked, member.lost, member.loss_events) = (acked, lost, 5);
+    }
+    tccc.initial = false;
+    tccc
+}
+
+const SAME: &[(f64, f64)] = &[(99.0, 1.0), (99.0, 1.0)];
+
+#[test]
+fn one_subflow_is_reno() {
+    let mut tccc = avoiding(&[(99.0, 1.0)]);
+    close(increases(&mut tccc, &windows(&[(10.0, 0.1)]))[0], 0.1);
+    close(decreases(&mut tccc, &windows(&[(10.0, 0.1)]))[0], 5.0);
+}
+
+#[test]
+fn algorithm_2() {
+    // w = (40, 4), rtt = (0.02, 0.1): S1 = 2000 + 40 = 2040, S2 = 100000 + 400 = 100400, min_rtt = 0.02.
+    let windows = windows(&[(40.0, 0.02), (4.0, 0.1)]);
+    let found = increases(&mut avoiding(SAME), &windows);
+    // 1/(0.02*0.02*100400) = 1/40.16 (0.996 per round trip); 1/(0.1*0.02*100400) = 1/200.8 (0.020).
+    close(found[0], 1.0 / 40.16);
+    close(found[1], 1.0 / 200.8);
+    let found = decreases(&mut avoiding(SAME), &windows);
+    // 0.02*2040^2/(2*0.02*100400) = 20.725; 0.02*2040^2/(2*0.1*100400) = 4.145.
+    close(found[0], 0.02 * 2040.0 * 2040.0 / (2.0 * 0.02 * 100_400.0));
+    close(found[1], 0.02 * 2040.0 * 2040.0 / (2.0 * 0.1 * 100_400.0));
+}
+
+#[test]
+fn other_loss_rates_halve() {
+    let windows = windows(&[(40.0, 0.02), (4.0, 0.1)]);
+    // 1% and 2%: differ by half of the larger.
+    close(decreases(&mut avoiding(&[(99.0, 1.0), (98.0, 2.0)]), &windows)[0], 20.0);
+    // 1% and 0.9%: the same within 20%.
+    let same = decreases(&mut avoiding(&[(99.0, 1.0), (99.1, 0.9)]), &windows)[0];
+    close(same, 0.02 * 2040.0 * 2040.0 / (2.0 * 0.02 * 100_400.0));
+}
+
+#[test]
+fn all_subflows_together_grow_like_one_tcp() {
+    // Sum of (growth per round trip)/rtt = 1/min_rtt, whatever windows and round trips (paper 001 eq. 3).
+    let windows = windows(&[(40.0, 0.02), (4.0, 0.1), (17.0, 0.05)]);
+    let mut tccc = avoiding(&[(9.0, 1.0); 3]);
+    let found = increases(&mut tccc, &windows);
+    let total: f64 = windows.iter().zip(found).map(|((_, own), growth)| growth * own.cwnd / own.rtt).sum();
+    close(total, 1.0 / 0.02);
+}
+
+fn sent() -> Event {
+    Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false }
+}
+
+/// TCCC in CSS with one started subflow of this window and a second of ten packets that has not sent.
+fn css(total: f64, con_ssth: f64) -> (Tccc, Windows) {
+    let mut tccc = Tccc::new(config(false));
+    let mut windows = windows(&[(total, 0.1), (10.0, 0.0)]);
+    windows.iter_mut().for_each(|window| window.ssthresh = f64::INFINITY);
+    for id in 0..2 {
+        tccc.joined(SubflowId(id), &mut windows);
+    }
+    let first = tccc.member(SubflowId(0)).unwrap();
+    first.started = true;
+    first.rtt = Some(0.1);
+    first.ssthresh = Some(con_ssth);
+    (tccc, windows)
+}
+
+#[test]
+fn a_join_keeps_the_finishing_time() {
+    // con = 47, Tot = 10, IW = 10: CT = ln(4.7)/ln(1.5) = 3.8168; alpha' = (47/20)^(1/3.8168) = 1.251.
+    for (total, con_ssth, alpha) in [(10.0, 47.0, 1.251), (20.0, 47.0, 1.237), (40.0, 100.0, 1.359)] {
+        let (mut tccc, mut windows) = css(total, con_ssth);
+        tccc.observe(Time::ZERO, SubflowId(1), &sent(), &mut windows, &View::default());
+        assert!((tccc.alpha - alpha).abs() < 5e-4, "{} is not {alpha}", tccc.alpha);
+        assert!(tccc.initial);
+    }
+}
+
+#[test]
+fn a_join_that_does_not_fit_ends_css() {
+    // Tot = 40, new = 50 > 47.
+    let (mut tccc, mut windows) = css(40.0, 47.0);
+    tccc.observe(Time::ZERO, SubflowId(1), &sent(), &mut windows, &View::default());
+    assert!(!tccc.initial);
+    close(windows.get(SubflowId(0)).unwrap().ssthresh, 40.0);
+    assert!(windows.get(SubflowId(1)).unwrap().ssthresh.is_infinite());
+}
+
+#[test]
+fn growth_has_the_round_trip_ratio_in_the_exponent() {
+    let mut tccc = Tccc::new(config(false));
+    tccc.alpha = 1.36;
+    let windows = windows(&[(10.0, 0.1), (10.0, 0.2), (10.0, 0.5)]);
+    let growth = |tccc: &mut Tccc, id| {
+        let own = windows.get(SubflowId(id)).unwrap().clone();
+        tccc.slow_start(SubflowId(id), &own, &windows)
+    };
+    // 0.36; 1.36^2 - 1 = 0.8496; 1.36^5 - 1 = 3.65, capped at one packet per acknowledgement.
+    close(growth(&mut tccc, 0), 0.36);
+    close(growth(&mut tccc, 1), 1.36 * 1.36 - 1.0);
+    close(growth(&mut tccc, 2), 1.0);
+}
+
+fn ack(millis: u64, rtt_ms: u64, delivered_at_send: u64) -> (Time, Event) {
+    let acked = Acked {
+        packet: PacketNumber(0),
+        bytes: Bytes::new(1000),
+        sent_at: Time::ZERO,
+        rtt: Duration::from_millis(rtt_ms),
+        delivery_rate: Rate::ZERO,
+        delivered_at_send: Bytes::new(delivered_at_send),
+        in_recovery: false,
+        app_limited: false,
+    };
+    (Time::from_millis(millis), Event::Acked(acked))
+}
+
+#[test]
+fn css_ends_for_all_at_the_expected_throughput() {
+    let mut tccc = Tccc::new(config(false));
+    let mut windows = windows(&[(12.0, 0.1), (12.0, 0.1)]);
+    windows.iter_mut().for_each(|window| window.ssthresh = f64::INFINITY);
+    for id in 0..2 {
+        tccc.joined(SubflowId(id), &mut windows);
+    }
+    // 1000 bytes each 5 ms over 100 ms: 20 packets. Two windows of 12 at 100 ms: 240/s > 20/0.1 = 200/s.
+    for (millis, delivered) in [(100, 0), (105, 0), (110, 0), (200, 1000)] {
+        assert!(tccc.initial);
+        let (now, event) = ack(millis, 100, delivered);
+        tccc.observe(now, SubflowId(0), &event, &mut windows, &View::default());
+    }
+    assert!(!tccc.initial);
+    for id in 0..2 {
+        close(windows.get(SubflowId(id)).unwrap().ssthresh, 12.0);
+    }
+}
+
+#[test]
+fn a_loss_ends_css_and_halves_once() {
+    let mut tccc = Tccc::new(config(false));
+    let mut windows = windows(&[(12.0, 0.1), (20.0, 0.1)]);
+    windows.iter_mut().for_each(|window| window.ssthresh = f64::INFINITY);
+    for id in 0..2 {
+        tccc.joined(SubflowId(id), &mut windows);
+    }
+    let loss = Event::Congestion { sent_at: Time::ZERO };
+    tccc.observe(Time::ZERO, SubflowId(0), &loss, &mut windows, &View::default());
+    assert!(!tccc.initial);
+    close(windows.get(SubflowId(1)).unwrap().ssthresh, 20.0);
+    close(decreases(&mut tccc, &windows)[0], 6.0);
+}
+
+#[test]
+fn the_round_trip_time_is_halfway_to_the_sample() {
+    let mut tccc = Tccc::new(config(false));
+    let mut windows = windows(&[(12.0, 0.1)]);
+    tccc.joined(SubflowId(0), &mut windows);
+    for rtt in [100, 200] {
+        let (now, event) = ack(0, rtt, 0);
+        tccc.observe(now, SubflowId(0), &event, &mut windows, &View::default());
+    }
+    close(windows.get(SubflowId(0)).unwrap().rtt, 0.15);
+}
+
+#[test]
+fn tccc_plus_decouples_what_does_not_share() {
+    let mut tccc = Tccc::new(config(true));
+    let mut windows = windows(&[(10.0, 0.1), (20.0, 0.2)]);
+    for id in 0..2 {
+        tccc.joined(SubflowId(id), &mut windows);
+        let report = crate::PathReport {
+            samples: 10,
+            interval: Duration::from_millis(350),
+            mean_delay: 0.1,
+            skew_base: 8,
+            var_base: 0.1,
+            lost: 0,
+            marked: 0,
+        };
+        for _ in 0..60 {
+            tccc.observe(Time::ZERO, SubflowId(id), &Event::PathReport(report), &mut windows, &View::default());
+        }
+    }
+    tccc.initial = false;
+    let found = increases(&mut tccc, &windows);
+    close(found[0], 0.1);
+    close(found[1], 0.05);
+}

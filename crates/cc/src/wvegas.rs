@@ -1,0 +1,266 @@
+//! wVegas, weighted Vegas (Xu, Cao, Dong; draft-xu-mptcp-congestion-control-05, and Linux's `mptcp_wvegas.c`): delay-based
+//! and coupled by the number of packets that each subflow may queue, ten in all, shared by rate.
+//!
+//! With one subflow it is a Vegas that queues ten packets, except that it uses the mean round-trip time of a round, and backs
+//! off when the queueing delay has doubled. The kernel divides integers; here `diff` is real and only windows are whole.
+
+use manypath_core::{SubflowId, Time, View};
+
+use crate::aimd::{Law, Window, Windows};
+use crate::controller::Probe;
+use crate::event::{Acked, Event};
+use crate::round::Rounds;
+
+/// Packets that all subflows together may queue (draft s3.2 `total_alpha`).
+const TOTAL_ALPHA: f64 = 10.0;
+/// Packets queued at which slow start ends (draft s3.2 `gamma`).
+const GAMMA: f64 = 1.0;
+/// Packets that a subflow may queue at least (Linux).
+const MIN_ALPHA: f64 = 2.0;
+/// The smallest window by delay, packets (Linux).
+const MIN_WINDOW: f64 = 2.0;
+/// A round with fewer samples is Reno's (Linux: more than two).
+const MIN_SAMPLES: f64 = 3.0;
+
+/// What wVegas knows of one subflow.
+#[derive(Clone, Debug)]
+struct Member {
+    /// Smallest round-trip time, seconds.
+    base_rtt: f64,
+    /// Samples of the round.
+    sum: f64,
+    samples: f64,
+    rounds: Rounds,
+    /// Packets that this subflow may queue (spec: `alpha_r`).
+    alpha: f64,
+    /// Rate when it last had more than its share queued, packets per second; 0 before (Linux: `instant_rate`).
+    rate: f64,
+    /// Smallest queueing delay since the last back-off, seconds; 0 for none (spec: `queue_delay`).
+    queue_delay: f64,
+    /// Whether the acknowledgement at hand grows the window as Reno's would.
+    reno: bool,
+}
+
+impl Default for Member {
+    fn default() -> Self {
+        Self {
+            base_rtt: f64::INFINITY,
+            sum: 0.0,
+            samples: 0.0,
+            rounds: Rounds::default(),
+            alpha: MIN_ALPHA,
+            rate: 0.0,
+            queue_delay: 0.0,
+            reno: false,
+        }
+    }
+}
+
+/// wVegas' rules.
+#[derive(Clone, Debug, Default)]
+pub struct Wvegas {
+    /// By subflow id.
+    members: Vec<Option<Member>>,
+}
+
+impl Wvegas {
+    /// Draft s3.2, once a round trip.
+    fn on_round(&mut self, id: SubflowId, windows: &mut Windows) {
+        let Some(Some(member)) = self.members.get_mut(id.index()) else { return };
+        let rtt = member.sum / member.samples;
+        let enough = member.samples >= MIN_SAMPLES;
+        (member.sum, member.samples) = (0.0, 0.0);
+        member.reno = !enough;
+        let Some(own) = windows.get_mut(id) else { return };
+        if !enough {
+            return;
+        }
+        let base = member.base_rtt;
+        let diff = own.cwnd * (rtt - base) / rtt;
+        if own.in_slow_start() {
+            if diff > GAMMA {
+                own.cwnd = own.cwnd.min(libm::floor(own.cwnd * base / rtt) + 1.0).max(MIN_WINDOW);
+                own.ssthresh = own.ssthresh.min(own.cwnd - 1.0);
+            }
+        } else {
+            self.avoid(id, rtt, diff, windows);
+        }
+        if let Some(own) = windows.get_mut(id) {
+            // Linux: `tcp_current_ssthresh`.
+            own.ssthresh = own.ssthresh.max(0.75 * own.cwnd);
+        }
+    }
+
+    fn avoid(&mut self, id: SubflowId, rtt: f64, diff: f64, windows: &mut Windows) {
+        let Some(own) = windows.get(id) else { return };
+        let rate = own.cwnd / rtt;
+        let held = |id: SubflowId| self.members.get(id.index()).and_then(Option::as_ref);
+        if held(id).is_some_and(|member| diff >= member.alpha) {
+            // Draft s3.2: the share of the connection's queue follows the share of its rate.
+            let others = windows.counting().filter(|(other, _)| *other != id);
+            let others: f64 = others.filter_map(|(other, _)| Some(held(other)?.rate)).sum();
+            if let Some(Some(member)) = self.members.get_mut(id.index()) {
+                member.rate = rate;
+                member.alpha = libm::floor(TOTAL_ALPHA * rate / (rate + others)).max(MIN_ALPHA);
+            }
+        }
+        let (Some(Some(member)), Some(own)) = (self.members.get_mut(id.index()), windows.get_mut(id)) else { return };
+        if diff > member.alpha {
+            own.cwnd -= 1.0;
+            own.ssthresh = own.ssthresh.min(own.cwnd - 1.0);
+        } else if diff < member.alpha {
+            own.cwnd += 1.0;
+        }
+        // Draft s3.3: back off once the queueing delay has doubled, to see the true base RTT. A queue of zero is none: the
+        // kernel would then halve the window.
+        let queue = rtt - member.base_rtt;
+        if member.queue_delay <= 0.0 || queue < member.queue_delay {
+            member.queue_delay = queue;
+        }
+        if queue > 0.0 && queue >= 2.0 * member.queue_delay {
+            own.cwnd = own.cwnd * member.base_rtt / (2.0 * rtt);
+            member.queue_delay = 0.0;
+        }
+        own.cwnd = own.cwnd.max(MIN_WINDOW);
+    }
+
+    fn on_ack(&mut self, id: SubflowId, acked: &Acked, windows: &mut Windows, view: &View) {
+        let Some(Some(member)) = self.members.get_mut(id.index()) else { return };
+        member.reno = false;
+        let rtt = acked.rtt.as_secs_f64().max(1e-6);
+        member.base_rtt = member.base_rtt.min(rtt);
+        if acked.in_recovery {
+            // Linux: Vegas rests outside of the open state.
+            (member.sum, member.samples) = (0.0, 0.0);
+            return;
+        }
+        member.sum += rtt;
+        member.samples += 1.0;
+        let delivered = view.get(id).map_or(acked.delivered_at_send + acked.bytes, |subflow| subflow.delivered);
+        if member.rounds.on_ack(acked, delivered) && !acked.app_limited {
+            self.on_round(id, windows);
+        }
+    }
+}
+
+impl Law for Wvegas {
+    fn increase(&mut self, id: SubflowId, own: &Window, _windows: &Windows) -> f64 {
+        // The window moves once a round; otherwise only in rounds with too few samples, as Reno's.
+        let reno = self.members.get(id.index()).and_then(Option::as_ref).is_some_and(|member| member.reno);
+        if reno { 1.0 / own.cwnd } else { 0.0 }
+    }
+
+    fn joined(&mut self, id: SubflowId, _windows: &mut Windows) {
+        if self.members.len() <= id.index() {
+            self.members.resize_with(id.index() + 1, || None);
+        }
+        self.members[id.index()] = Some(Member::default());
+    }
+
+    fn left(&mut self, id: SubflowId, _windows: &mut Windows) {
+        if let Some(slot) = self.members.get_mut(id.index()) {
+            *slot = None;
+        }
+    }
+
+    fn observe(&mut self, _now: Time, id: SubflowId, event: &Event, windows: &mut Windows, view: &View) {
+        if let Event::Acked(acked) = event {
+            self.on_ack(id, acked, windows, view);
+        }
+    }
+
+    fn inspect(&self, id: SubflowId, _windows: &Windows, out: &mut dyn Probe) {
+        if let Some(Some(member)) = self.members.get(id.index()) {
+            out.value("alpha", member.alpha);
+            out.value("base_rtt_s", member.base_rtt);
+            out.value("queue_delay_s", member.queue_delay);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aimd::tests::{close, windows};
+
+    /// wVegas with one member per window, each with this base RTT, at the end of a round of RTT `rtt` on subflow 0.
+    fn round(of: &[(f64, f64)], slow_start: bool, base_rtt: f64, rtt: f64, rates: &[f64]) -> (Wvegas, Windows) {
+        let mut windows = windows(of);
+        let mut wvegas = Wvegas::default();
+        for (id, rate) in (0..).zip(rates) {
+            wvegas.joined(SubflowId(id), &mut windows);
+            let member = wvegas.members[id as usize].as_mut().unwrap();
+            (member.base_rtt, member.rate) = (base_rtt, *rate);
+            (member.sum, member.samples) = (5.0 * rtt, 5.0);
+        }
+        if slow_start {
+            windows.iter_mut().for_each(|window| window.ssthresh = f64::INFINITY);
+        }
+        wvegas.on_round(SubflowId(0), &mut windows);
+        (wvegas, windows)
+    }
+
+    fn cwnd(windows: &Windows) -> f64 {
+        windows.get(SubflowId(0)).unwrap().cwnd
+    }
+
+    #[test]
+    fn below_its_share_the_window_grows_by_one() {
+        // diff = 20 * 5/105 = 0.95 < 2.
+        let (_, windows) = round(&[(20.0, 0.1)], false, 0.1, 0.105, &[0.0]);
+        close(cwnd(&windows), 21.0);
+    }
+
+    #[test]
+    fn above_its_share_it_shrinks_by_one_and_shares_follow_rates() {
+        // diff = 40 * 20/120 = 6.67 >= 2: rate = 40/0.12 = 333.3; others 1000: alpha = floor(10 * 0.25) = 2; 6.67 > 2.
+        let (wvegas, windows) = round(&[(40.0, 0.1), (10.0, 0.1)], false, 0.1, 0.12, &[0.0, 1000.0]);
+        close(wvegas.members[0].as_ref().unwrap().alpha, 2.0);
+        close(cwnd(&windows), 39.0);
+        // Others 111.1: alpha = floor(10 * 0.75) = 7; 6.67 < 7.
+        let (wvegas, windows) = round(&[(40.0, 0.1), (10.0, 0.1)], false, 0.1, 0.12, &[0.0, 111.0]);
+        close(wvegas.members[0].as_ref().unwrap().alpha, 7.0);
+        close(cwnd(&windows), 41.0);
+    }
+
+    #[test]
+    fn slow_start_ends_when_one_packet_is_queued() {
+        // diff = 40 * 20/120 = 6.67 > 1: window floor(40 * 100/120) + 1 = 34; ssthresh 33, but at least 3/4 of 34 = 25.5.
+        let (_, windows) = round(&[(40.0, 0.1)], true, 0.1, 0.12, &[0.0]);
+        close(cwnd(&windows), 34.0);
+        close(windows.get(SubflowId(0)).unwrap().ssthresh, 33.0);
+        // diff = 40 * 2/102 = 0.78: goes on.
+        let (_, windows) = round(&[(40.0, 0.1)], true, 0.1, 0.102, &[0.0]);
+        assert!(windows.get(SubflowId(0)).unwrap().in_slow_start());
+    }
+
+    #[test]
+    fn a_doubled_queueing_delay_backs_off() {
+        let (mut wvegas, mut windows) = round(&[(20.0, 0.1)], false, 0.1, 0.105, &[0.0]);
+        let member = wvegas.members[0].as_mut().unwrap();
+        close(member.queue_delay, 0.005);
+        (member.sum, member.samples) = (0.3303, 3.0);
+        wvegas.on_round(SubflowId(0), &mut windows);
+        // rtt 0.1101: diff = 21 * 101/1101 = 1.926 < 2: 22; queue 0.0101 >= 2 * 0.005: 22 * 0.1/0.2202 = 9.99.
+        close(cwnd(&windows), 22.0 * 0.1 / 0.2202);
+        close(wvegas.members[0].as_ref().unwrap().queue_delay, 0.0);
+    }
+
+    #[test]
+    fn an_empty_queue_does_not_back_off() {
+        let (_, windows) = round(&[(20.0, 0.1)], false, 0.1, 0.1, &[0.0]);
+        close(cwnd(&windows), 21.0);
+    }
+
+    #[test]
+    fn too_few_samples_are_reno_s() {
+        let mut windows = windows(&[(20.0, 0.1)]);
+        let mut wvegas = Wvegas::default();
+        wvegas.joined(SubflowId(0), &mut windows);
+        let member = wvegas.members[0].as_mut().unwrap();
+        (member.base_rtt, member.sum, member.samples) = (0.1, 0.2, 2.0);
+        wvegas.on_round(SubflowId(0), &mut windows);
+        let own = windows.get(SubflowId(0)).unwrap().clone();
+        close(wvegas.increase(SubflowId(0), &own, &windows), 0.05);
+    }
+}
