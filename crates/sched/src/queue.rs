@@ -3,97 +3,16 @@
 //! The session changes it, schedulers read it. It works on ranges of data sequence numbers and holds no payload. Every
 //! operation of steady in-order traffic is O(1); nothing allocates once the queue has grown to its working size.
 
+mod segment;
 mod unsent;
 
 use std::collections::VecDeque;
 
 use manypath_core::{Bytes, DataRange, DataSeq, FlowId, RangeSet, SubflowId, Time};
 
+pub use segment::{Content, Segment};
+use segment::{Extent, carrier_bit};
 use unsent::Unsent;
-
-/// What a stretch of the data sequence space stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Bytes of a flow, from this offset on. If `fin` is set the last sequence number of the stretch is not a byte but
-    /// the end of the flow.
-    Data {
-        /// The flow.
-        flow: FlowId,
-        /// Offset in the flow of the stretch's first byte.
-        offset: u64,
-        /// Whether the stretch ends with the end of the flow.
-        fin: bool,
-    },
-    /// The sender abandons a flow; takes one sequence number.
-    Reset {
-        /// The flow.
-        flow: FlowId,
-        /// The application's reason.
-        code: u32,
-    },
-    /// Abandoned data: the sequence numbers are used up, their bytes are not sent.
-    Skip,
-}
-
-impl Content {
-    /// The bytes of payload that `len` sequence numbers of this content carry.
-    pub fn payload_len(&self, len: u64) -> u64 {
-        match self {
-            Self::Data { fin, .. } => len - u64::from(*fin),
-            Self::Reset { .. } | Self::Skip => 0,
-        }
-    }
-
-    /// The content `skip` sequence numbers further on.
-    fn advanced(self, skip: u64) -> Self {
-        match self {
-            Self::Data { flow, offset, fin } => Self::Data { flow, offset: offset + skip, fin },
-            other => other,
-        }
-    }
-}
-
-/// A stretch of one content.
-#[derive(Clone, Copy, Debug)]
-struct Extent {
-    range: DataRange,
-    content: Content,
-}
-
-/// Data that was sent at least once and is not yet below the left edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Its sequence numbers.
-    pub range: DataRange,
-    /// The subflow that carried it last.
-    pub last_subflow: SubflowId,
-    /// When it was last given to a subflow.
-    pub sent_at: Time,
-    /// Bit `id % 64` is set for every subflow that carried it.
-    carriers: u64,
-    /// Copies given to subflows and neither acknowledged nor given up there.
-    copies: u16,
-    /// Whether it was sent more than once.
-    pub retransmitted: bool,
-    /// Whether the receiver has it (a selective data acknowledgement).
-    pub acked: bool,
-}
-
-impl Segment {
-    /// Whether this subflow carried it.
-    pub fn was_carried_by(&self, subflow: SubflowId) -> bool {
-        self.carriers & carrier_bit(subflow) != 0
-    }
-
-    /// Whether a copy may still arrive.
-    pub fn is_in_flight(&self) -> bool {
-        self.copies > 0
-    }
-}
-
-fn carrier_bit(subflow: SubflowId) -> u64 {
-    1 << (subflow.0 % 64)
-}
 
 /// The send queue. See the module documentation.
 #[derive(Clone, Debug)]
@@ -432,7 +351,10 @@ impl Queue {
         let mut newly = 0;
         // A segment in which the left edge stopped begins there, as far as the receiver is concerned.
         let left = self.left;
-        let mut index = self.segments.partition_point(|held| held.range.start.max(left) < range.start);
+        let guess =
+            self.segment_index(range.start).filter(|at| self.segments[*at].range.start.max(left) == range.start);
+        let mut index =
+            guess.unwrap_or_else(|| self.segments.partition_point(|held| held.range.start.max(left) < range.start));
         while let Some(segment) = self.segments.get_mut(index) {
             if segment.range.end > range.end {
                 break;
@@ -513,10 +435,14 @@ impl Queue {
     /// The index of the segment that holds `seq`. Segments are mostly of one size, so a proportional guess hits.
     fn segment_index(&self, seq: DataSeq) -> Option<usize> {
         let first = self.segments.front()?;
+        let last = self.segments.back()?;
         if first.range.contains(seq) {
             return Some(0);
         }
-        let last = self.segments.back()?;
+        // What is sent in order is asked for at the end: just before it is sent, and just after.
+        if seq >= last.range.start {
+            return last.range.contains(seq).then(|| self.segments.len() - 1);
+        }
         let span = last.range.end - first.range.start;
         let guess = (seq - first.range.start).saturating_mul(self.segments.len() as u64) / span.max(1);
         let guess = usize::try_from(guess).unwrap_or(usize::MAX).min(self.segments.len());
