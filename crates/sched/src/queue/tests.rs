@@ -500,6 +500,7 @@ impl Model {
         let segments: Vec<_> = queue.segments().collect();
         assert!(segments.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start));
         for segment in &segments {
+            assert_eq!(segment.is_in_flight(), segment.copies > 0);
             for index in bounds(segment.range).filter(|index| *index >= self.left) {
                 let cell = &self.cells[index];
                 assert!(cell.sent && cell.acked == segment.acked && cell.copies == segment.copies);
