@@ -6,8 +6,6 @@
 //! lost set and [`Queue::head`] offers it first.
 //!
 //! One algorithm, one file; [`registry`] lists them all.
-//!
-//! Dependencies: `thiserror` for error types.
 
 pub mod backup;
 pub mod blest;
