@@ -124,6 +124,17 @@ impl RangeSet {
             self.total += range.len();
             return range.len();
         }
+        // New ends need no search either.
+        if self.ranges.back().is_none_or(|last| last.end < range.start) {
+            self.ranges.push_back(range);
+            self.total += range.len();
+            return range.len();
+        }
+        if self.ranges.front().is_some_and(|first| range.end < first.start) {
+            self.ranges.push_front(range);
+            self.total += range.len();
+            return range.len();
+        }
         // The ranges that overlap or touch: from the first that ends at or after our start to the last that starts at or
         // before our end.
         let from = self.ranges.partition_point(|held| held.end < range.start);
@@ -153,6 +164,14 @@ impl RangeSet {
     pub fn remove(&mut self, range: DataRange) -> u64 {
         if range.is_empty() {
             return 0;
+        }
+        if let Some(last) = self.ranges.back_mut()
+            && last.start == range.start
+            && last.end > range.end
+        {
+            last.start = range.end;
+            self.total -= range.len();
+            return range.len();
         }
         let from = self.first_ending_after(range.start);
         let to = self.ranges.partition_point(|held| held.start < range.end);
@@ -215,8 +234,9 @@ impl RangeSet {
     }
 
     fn first_ending_after(&self, seq: DataSeq) -> usize {
-        match self.ranges.front() {
-            Some(first) if first.end > seq => 0,
+        match (self.ranges.front(), self.ranges.back()) {
+            (Some(first), _) if first.end > seq => 0,
+            (_, Some(last)) if last.end <= seq => self.ranges.len(),
             _ => self.ranges.partition_point(|held| held.end <= seq),
         }
     }

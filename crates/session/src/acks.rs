@@ -99,6 +99,11 @@ impl Arrivals {
             self.left = range.end;
             return new;
         }
+        if range.start == self.left && self.above.first().is_some_and(|first| range.end < first.start) {
+            let new = range.len();
+            self.left = range.end;
+            return new;
+        }
         let new = self.above.insert(range);
         if let Some(first) = self.above.first().filter(|first| first.start <= self.left) {
             self.left = first.end;

@@ -107,7 +107,6 @@ impl Session {
             }
         }
         self.notify(now, id, &Event::Acked(acked));
-        self.wake_writers();
         self.restore(now, id);
     }
 

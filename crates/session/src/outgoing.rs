@@ -32,7 +32,25 @@ pub struct Transmit {
     pub packet: Option<PacketNumber>,
 }
 
+/// What came of a decision of the scheduler.
+// Boxing the record would allocate for every packet.
+#[allow(clippy::large_enum_variant)]
+enum Decision {
+    /// A packet that leaves at once.
+    Sent(Transmit),
+    /// Something changed: look again for what may leave.
+    Again,
+    /// Nothing more for now.
+    Wait,
+}
+
 impl Session {
+    /// Whether neither a record to send nor an event can have come up since the last look, so that an engine need not
+    /// look: something received needs no answer, and nothing is waiting to leave.
+    pub fn is_quiet(&self, now: Time) -> bool {
+        now < self.quiet_until && self.queue.is_empty() && self.events.is_empty()
+    }
+
     /// The next record to send now; `None` when there is none until something happens or
     /// [`next_timeout`](Self::next_timeout) comes.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
@@ -43,8 +61,10 @@ impl Session {
             if let Some(transmit) = self.poll_queued(now) {
                 return Some(transmit);
             }
-            if !self.schedule(now) {
-                break;
+            match self.schedule(now) {
+                Decision::Sent(transmit) => return Some(transmit),
+                Decision::Again => {}
+                Decision::Wait => break,
             }
         }
         self.mark_app_limited();
@@ -53,17 +73,17 @@ impl Session {
 
     // Data.
 
-    /// Carries out one decision of the scheduler; says whether to ask again.
-    fn schedule(&mut self, now: Time) -> bool {
+    /// Carries out one decision of the scheduler.
+    fn schedule(&mut self, now: Time) -> Decision {
         if self.queue.is_empty() {
-            return false;
+            return Decision::Wait;
         }
         match self.scheduler.pick(now, &self.view, &self.queue) {
             Choice::Wait => {
                 if self.queue.is_window_blocked() {
                     self.arm_blocked_probe(now);
                 }
-                false
+                Decision::Wait
             }
             Choice::Send { subflow, range } => self.assign(now, subflow, range, false),
             Choice::Duplicate { subflow, range, penalise } => {
@@ -74,7 +94,7 @@ impl Session {
             }
             Choice::Penalise { subflow } => {
                 self.notify_if_open(now, subflow);
-                true
+                Decision::Again
             }
         }
     }
@@ -86,11 +106,11 @@ impl Session {
     }
 
     /// Gives data to a path. A decision that breaks the scheduler's contract is not carried out.
-    fn assign(&mut self, now: Time, id: SubflowId, range: DataRange, duplicate: bool) -> bool {
+    fn assign(&mut self, now: Time, id: SubflowId, range: DataRange, duplicate: bool) -> Decision {
         let usable = self.view.get(id).is_some_and(|view| view.state == SubflowState::Active);
         let Some(content) = self.queue.content_at(range).filter(|_| usable && !range.is_empty()) else {
             debug_assert!(false, "the scheduler chose {id} and {range:?}");
-            return false;
+            return Decision::Wait;
         };
         let copy = duplicate || self.queue.segment_at(range.start).is_some();
         let bytes = self.config.record_header + Bytes::new(content.payload_len(range.len()));
@@ -98,22 +118,29 @@ impl Session {
             self.totals.duplicated += bytes - self.config.record_header;
         }
         self.queue.on_assigned(now, range, id);
-        if let Some(path) = self.path_mut(id) {
-            path.queue.push_back(Queued { range, bytes, copy });
-        }
-        self.view.subflows[id.index()].queued += bytes;
         self.wake_writers();
-        true
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return Decision::Again };
+        let view = &mut self.view.subflows[id.index()];
+        if !copy && path.queue.is_empty() && path.lets_go(now, view) && bytes <= view.mss {
+            // Nothing holds it up, and nothing can have happened to it: it need not be queued and looked up again.
+            self.turn = id.index() + 1;
+            return self.launch(now, id.index(), range, content, false).map_or(Decision::Again, Decision::Sent);
+        }
+        path.queue.push_back(Queued { range, bytes, copy });
+        view.queued += bytes;
+        Decision::Again
     }
 
     /// The next packet that a path's pacer and carrier let go; paths take turns.
     fn poll_queued(&mut self, now: Time) -> Option<Transmit> {
         let count = self.paths.len();
-        for step in 0..count {
-            let index = (self.turn + step) % count;
+        let mut next = self.turn;
+        for _ in 0..count {
+            let index = if next < count { next } else { 0 };
+            next = index + 1;
             while let Some(path) = &mut self.paths[index] {
                 let view = &mut self.view.subflows[index];
-                if path.queue.is_empty() || !path.carrier_ready || (view.pacing.is_some() && path.pacer.next() > now) {
+                if path.queue.is_empty() || !path.lets_go(now, view) {
                     break;
                 }
                 let Some(queued) = path.queue.pop_front() else { break };
@@ -124,7 +151,7 @@ impl Session {
                     continue;
                 }
                 if let Some(transmit) = self.emit(now, index, queued) {
-                    self.turn = (index + 1) % count;
+                    self.turn = next;
                     return Some(transmit);
                 }
             }
@@ -141,6 +168,18 @@ impl Session {
             return None;
         }
         let content = self.queue.content_at(range)?;
+        self.launch(now, index, range, content, queued.copy)
+    }
+
+    /// Makes a packet of data that stands for `content`.
+    fn launch(
+        &mut self,
+        now: Time,
+        index: usize,
+        range: DataRange,
+        content: Content,
+        copy: bool,
+    ) -> Option<Transmit> {
         let path = self.paths[index].as_mut()?;
         let view = &mut self.view.subflows[index];
         let sent = SendTime(micros(now));
@@ -148,12 +187,12 @@ impl Session {
         let record = match content {
             Content::Data { flow, offset, fin } => {
                 let len = u32::try_from(payload).ok()?;
-                Record::Data(Data { flow, seq: range.start, offset, len, fin, copy: queued.copy, sent, deadline: None })
+                Record::Data(Data { flow, seq: range.start, offset, len, fin, copy, sent, deadline: None })
             }
             Content::Reset { flow, code } => Record::Reset { flow, seq: range.start, code, sent },
             Content::Skip => Record::Skip { range, sent },
         };
-        if queued.copy {
+        if copy {
             self.totals.retransmitted += Bytes::new(payload);
         } else {
             self.totals.sent += Bytes::new(payload);

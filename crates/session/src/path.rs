@@ -182,6 +182,11 @@ impl Path {
         self.pacer.reset();
     }
 
+    /// Whether carrier and pacer let a packet leave.
+    pub(crate) fn lets_go(&self, now: Time, view: &SubflowView) -> bool {
+        self.carrier_ready && (view.pacing.is_none() || self.pacer.next() <= now)
+    }
+
     /// The first packet in flight.
     pub(crate) fn oldest(&self) -> Option<(PacketNumber, &Sent)> {
         self.sent.front().map(|sent| (PacketNumber(self.base), sent))

@@ -497,10 +497,26 @@ impl Session {
     /// How much more may be admitted: bounded by the sender's memory, and by what paths can soon take, so that a short
     /// flow does not wait behind everything that a long one has to say.
     fn write_room(&self) -> u64 {
-        let windows: Bytes = self.view.usable().map(|view| view.cwnd).sum();
+        let windows = self.usable_windows();
         let unsent = windows.max(MIN_UNSENT) - self.queue.unsent();
         let memory = self.config.send_buffer - self.queue.held();
         unsent.min(memory).get()
+    }
+
+    /// The windows of usable subflows together, as [`View::usable`] names them, in one pass: it is asked for every packet.
+    fn usable_windows(&self) -> Bytes {
+        let (mut normal, mut backup, mut any_normal) = (Bytes::ZERO, Bytes::ZERO, false);
+        for view in &self.view.subflows {
+            match (view.state, view.priority) {
+                (SubflowState::Active, Priority::Normal) => {
+                    normal += view.cwnd;
+                    any_normal = true;
+                }
+                (SubflowState::Active, Priority::Backup) => backup += view.cwnd,
+                _ => {}
+            }
+        }
+        if any_normal { normal } else { backup }
     }
 
     /// Tells waiting writers when there is room again.
