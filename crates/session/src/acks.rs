@@ -113,11 +113,11 @@ impl Arrivals {
     }
 
     /// The ranges an acknowledgement on a path lists: those the latest records fell into, then the lowest.
-    pub(crate) fn ranges_for(&self, now: Time, duty: &mut AckDuty) -> AckRanges {
-        let mut ranges = AckRanges::new();
+    pub(crate) fn list_for(&self, now: Time, duty: &mut AckDuty, ranges: &mut AckRanges) {
+        ranges.clear();
         let recent = duty.take(now, self.left);
         if self.above.is_empty() {
-            return ranges;
+            return;
         }
         for seq in recent.into_iter().flatten() {
             if let Some(range) = self.above.range_at(seq) {
@@ -127,7 +127,6 @@ impl Arrivals {
         for range in self.above.iter().take(MAX_ACK_RANGES) {
             ranges.push(range);
         }
-        ranges
     }
 }
 
@@ -177,7 +176,8 @@ mod tests {
         let mut duty = AckDuty::default();
         duty.on_record(Time::ZERO, DataSeq(20), false, 2, Duration::ZERO);
         duty.on_record(Time::ZERO, DataSeq(40), false, 2, Duration::ZERO);
-        let ranges = arrivals.ranges_for(Time::ZERO, &mut duty);
+        let mut ranges = AckRanges::new();
+        arrivals.list_for(Time::ZERO, &mut duty, &mut ranges);
         assert_eq!(ranges.as_slice(), [range(40, 45), range(20, 25), range(10, 15), range(30, 35)]);
     }
 

@@ -64,7 +64,7 @@ impl Session {
                 self.measure_delay(now, id, sent, ce);
                 self.on_reset(now, id, flow, seq, code)?;
             }
-            Record::Ack(ack) => self.on_data_ack(now, &ack)?,
+            Record::Ack(ref ack) => self.on_data_ack(now, ack)?,
             Record::FlowWindow { flow, limit } => self.on_flow_window(flow, limit)?,
             Record::Blocked { flow } => self.on_blocked(now, id, flow),
             Record::Stop { flow, code } => self.on_stop(flow, code)?,

@@ -33,15 +33,40 @@ pub struct Transmit {
 }
 
 /// What came of a decision of the scheduler.
-// Boxing the record would allocate for every packet.
-#[allow(clippy::large_enum_variant)]
 enum Decision {
     /// A packet that leaves at once.
-    Sent(Transmit),
+    Sent(Outgoing),
     /// Something changed: look again for what may leave.
     Again,
     /// Nothing more for now.
     Wait,
+}
+
+/// A data packet that leaves: a [`Transmit`] without the room that acknowledgements would need, as it is handed on for
+/// every packet.
+struct Outgoing {
+    subflow: SubflowId,
+    packet: PacketNumber,
+    range: DataRange,
+    content: Content,
+    copy: bool,
+    sent: SendTime,
+}
+
+impl Outgoing {
+    fn transmit(self) -> Transmit {
+        let Self { subflow, packet, range, content, copy, sent } = self;
+        let record = match content {
+            Content::Data { flow, offset, fin } => {
+                // A datagram is smaller than 64 KiB.
+                let len = u32::try_from(content.payload_len(range.len())).unwrap_or(u32::MAX);
+                Record::Data(Data { flow, seq: range.start, offset, len, fin, copy, sent, deadline: None })
+            }
+            Content::Reset { flow, code } => Record::Reset { flow, seq: range.start, code, sent },
+            Content::Skip => Record::Skip { range, sent },
+        };
+        Transmit { subflow, record, packet: Some(packet) }
+    }
 }
 
 impl Session {
@@ -58,11 +83,11 @@ impl Session {
             return Some(Transmit { subflow, record, packet: None });
         }
         for _ in 0..MAX_DECISIONS {
-            if let Some(transmit) = self.poll_queued(now) {
-                return Some(transmit);
+            if let Some(outgoing) = self.poll_queued(now) {
+                return Some(outgoing.transmit());
             }
             match self.schedule(now) {
-                Decision::Sent(transmit) => return Some(transmit),
+                Decision::Sent(outgoing) => return Some(outgoing.transmit()),
                 Decision::Again => {}
                 Decision::Wait => break,
             }
@@ -132,7 +157,7 @@ impl Session {
     }
 
     /// The next packet that a path's pacer and carrier let go; paths take turns.
-    fn poll_queued(&mut self, now: Time) -> Option<Transmit> {
+    fn poll_queued(&mut self, now: Time) -> Option<Outgoing> {
         let count = self.paths.len();
         let mut next = self.turn;
         for _ in 0..count {
@@ -160,7 +185,7 @@ impl Session {
     }
 
     /// Turns queued data into a packet, unless it has meanwhile become superfluous.
-    fn emit(&mut self, now: Time, index: usize, queued: Queued) -> Option<Transmit> {
+    fn emit(&mut self, now: Time, index: usize, queued: Queued) -> Option<Outgoing> {
         let range = DataRange::between(queued.range.start.max(self.queue.left_edge()), queued.range.end);
         let acked = self.queue.segment_at(range.start).is_some_and(|segment| segment.acked);
         if range.is_empty() || acked {
@@ -172,26 +197,11 @@ impl Session {
     }
 
     /// Makes a packet of data that stands for `content`.
-    fn launch(
-        &mut self,
-        now: Time,
-        index: usize,
-        range: DataRange,
-        content: Content,
-        copy: bool,
-    ) -> Option<Transmit> {
+    fn launch(&mut self, now: Time, index: usize, range: DataRange, content: Content, copy: bool) -> Option<Outgoing> {
         let path = self.paths[index].as_mut()?;
         let view = &mut self.view.subflows[index];
         let sent = SendTime(micros(now));
         let payload = content.payload_len(range.len());
-        let record = match content {
-            Content::Data { flow, offset, fin } => {
-                let len = u32::try_from(payload).ok()?;
-                Record::Data(Data { flow, seq: range.start, offset, len, fin, copy, sent, deadline: None })
-            }
-            Content::Reset { flow, code } => Record::Reset { flow, seq: range.start, code, sent },
-            Content::Skip => Record::Skip { range, sent },
-        };
         if copy {
             self.totals.retransmitted += Bytes::new(payload);
         } else {
@@ -207,7 +217,7 @@ impl Session {
             self.stir(deadline);
         }
         self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
-        Some(Transmit { subflow: id, record, packet: Some(packet) })
+        Some(Outgoing { subflow: id, packet, range, content, copy, sent })
     }
 
     /// Paths that have room although nothing more can be sent are limited by the application, not by the network.
@@ -306,23 +316,26 @@ impl Session {
 
     /// The data acknowledgement that a path carries now.
     fn make_ack(&mut self, now: Time, index: usize) -> Record {
-        let window_end = DataSeq(self.consumed + self.config.receive_window.get());
-        self.advertised = self.advertised.max(window_end);
-        let ranges = match &mut self.paths[index] {
-            Some(path) => self.arrivals.ranges_for(now, &mut path.ack),
-            None => crate::record::AckRanges::new(),
-        };
-        Record::Ack(Ack { left: self.arrivals.left(), window_end: self.advertised, ranges })
+        let mut ack = Ack::default();
+        self.fill_ack(now, index, &mut ack);
+        Record::Ack(ack)
     }
 
-    /// The data acknowledgement that a path would carry now, for an engine whose carrier sends its own acknowledgement
-    /// anyway and takes the session's along: what was owed on the path is then paid.
-    pub fn take_ack(&mut self, now: Time, id: SubflowId) -> Option<Ack> {
-        self.path(id)?;
-        match self.make_ack(now, id.index()) {
-            Record::Ack(ack) => Some(ack),
-            _ => None,
+    fn fill_ack(&mut self, now: Time, index: usize, ack: &mut Ack) {
+        let window_end = DataSeq(self.consumed + self.config.receive_window.get());
+        self.advertised = self.advertised.max(window_end);
+        ack.left = self.arrivals.left();
+        ack.window_end = self.advertised;
+        ack.ranges.clear();
+        if let Some(Some(path)) = self.paths.get_mut(index) {
+            self.arrivals.list_for(now, &mut path.ack, &mut ack.ranges);
         }
+    }
+
+    /// Writes the data acknowledgement that a path would carry now, for an engine whose carrier sends an acknowledgement of
+    /// its own anyway and takes the session's along: what was owed on the path is then paid.
+    pub fn take_ack(&mut self, now: Time, id: SubflowId, ack: &mut Ack) {
+        self.fill_ack(now, id.index(), ack);
     }
 
     // Timers.

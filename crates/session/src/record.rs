@@ -94,6 +94,11 @@ impl AckRanges {
         true
     }
 
+    /// Forgets all ranges.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// The ranges.
     pub fn as_slice(&self) -> &[DataRange] {
         &self.ranges[..usize::from(self.len)]
@@ -107,7 +112,7 @@ impl PartialEq for AckRanges {
 }
 
 /// A data acknowledgement.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ack {
     /// Left edge: everything below has arrived.
     pub left: DataSeq,
