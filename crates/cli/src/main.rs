@@ -1,2 +1,119 @@
 //! Manypath: the command line.
-fn main() {}
+//!
+//! Each command has a file of its name; `files` is the file service that they share, `demo` the demonstration.
+//!
+//! Dependencies: `clap` parses arguments and writes the help; `anyhow` carries errors with their causes to the user,
+//! `thiserror` writes the code of the typed ones below; `tokio` drives the transport and the signals; `cap-std` and
+//! `cap-fs-ext` open files beneath a folder and nowhere else; `sha2` verifies transfers; `indicatif` draws progress bars;
+//! `serde` and `serde_json` write JSON; `tracing` and `tracing-subscriber` are the log; `rand_xoshiro` (with
+//! `rand_core`) makes the demonstration's file, and `tempfile` the folder it lives in. The others are our own crates.
+
+mod algorithms;
+mod client;
+mod demo;
+mod files;
+mod get;
+mod interrupt;
+mod output;
+mod perf;
+mod progress;
+mod put;
+mod serve;
+mod service;
+mod target;
+mod transfer;
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Parser as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
+
+use crate::interrupt::Interrupt;
+
+/// The command ran, and what it checked is wrong.
+const EXIT_CHECK_FAILED: u8 = 1;
+
+/// The command could not do what it was asked to.
+const EXIT_ERROR: u8 = 2;
+
+/// Move bytes over several network paths at once
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "manypath",
+    version,
+    max_term_width = 110,
+    after_help = "Exit codes: 0 success, 1 a check failed, 2 an error. Set SSLKEYLOGFILE to decrypt captured packets."
+)]
+struct Cli {
+    /// Write log messages to standard error: a level (`debug`) or levels by module (`info,manypath_quic=trace`)
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<Targets>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Get(get::Args),
+    Put(put::Args),
+    Perf(perf::Args),
+    Demo(demo::Args),
+    Algorithms(algorithms::Args),
+}
+
+/// A check on what was done has failed: exit code 1.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct CheckFailed(String);
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output and is a success; a reader that goes away is no failure either.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { EXIT_ERROR } else { 0 });
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("manypath: {error:#}");
+            ExitCode::from(if error.is::<CheckFailed>() { EXIT_CHECK_FAILED } else { EXIT_ERROR })
+        }
+    }
+}
+
+/// Whether standard output has lost its reader. Flows report broken connections in other ways.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn run(cli: Cli) -> Result<()> {
+    if let Some(filter) = cli.log {
+        let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_filter(filter);
+        tracing_subscriber::registry().with(layer).init();
+    }
+    if let Command::Algorithms(args) = &cli.command {
+        return algorithms::run(args);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(async {
+        let interrupt = Interrupt::listen().context("cannot listen for signals")?;
+        match cli.command {
+            Command::Serve(args) => serve::run(&args, &interrupt).await,
+            Command::Get(args) => get::run(&args, &interrupt).await,
+            Command::Put(args) => put::run(&args, &interrupt).await,
+            Command::Perf(args) => perf::run(&args, &interrupt).await,
+            Command::Demo(args) => demo::run(&args, &interrupt).await,
+            Command::Algorithms(args) => algorithms::run(&args),
+        }
+    })
+}

@@ -1,0 +1,139 @@
+//! `algorithms`: the registries.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use manypath_core::{AlgorithmSpec, Parameter, Status};
+use serde::Serialize;
+
+use crate::output;
+
+/// List the congestion controllers and packet schedulers, with their parameters and sources
+///
+/// Use a name with --cc or --sched, alone or with parameters: `mpcc-loss`, `mpcc-loss:KEY=VALUE,KEY=VALUE`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  manypath algorithms\n  manypath algorithms --json")]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What an algorithm decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    /// How fast each path may send.
+    Cc,
+    /// Which data goes on which path.
+    Sched,
+}
+
+/// One row, as in the JSON output.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    kind: Kind,
+    parameters: Vec<ParameterRow>,
+    citation: &'static str,
+    status: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct ParameterRow {
+    name: &'static str,
+    default: &'static str,
+    range: &'static str,
+    meaning: &'static str,
+}
+
+fn row(
+    kind: Kind,
+    name: &'static str,
+    parameters: &'static [Parameter],
+    citation: &'static str,
+    status: Status,
+) -> Row {
+    let parameters = parameters.iter().map(|p| ParameterRow {
+        name: p.name,
+        default: p.default,
+        range: p.range,
+        meaning: p.meaning,
+    });
+    Row { name, kind, parameters: parameters.collect(), citation, status: status.as_str() }
+}
+
+fn rows() -> Vec<Row> {
+    let cc = manypath_cc::algorithms().iter().map(|a| row(Kind::Cc, a.name, a.parameters, a.citation, a.status));
+    let sched = manypath_sched::algorithms();
+    cc.chain(sched.iter().map(|a| row(Kind::Sched, a.name, a.parameters, a.citation, a.status))).collect()
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let rows = rows();
+    if args.json {
+        output::json(&rows)?;
+        return Ok(());
+    }
+    let mut text = String::new();
+    for kind in [Kind::Cc, Kind::Sched] {
+        let title = if kind == Kind::Cc { "Congestion controllers (--cc)" } else { "\nSchedulers (--sched)" };
+        writeln!(text, "{title}")?;
+        for row in rows.iter().filter(|row| row.kind == kind) {
+            writeln!(text, "  {:<16} {:<13} {}", row.name, row.status, row.citation)?;
+            for p in &row.parameters {
+                writeln!(text, "      {}={}  ({}) {}", p.name, p.default, p.range, p.meaning)?;
+            }
+        }
+    }
+    output::line(text.trim_end())?;
+    Ok(())
+}
+
+/// Parses a controller's name and parameters, and checks that it can be made.
+pub(crate) fn parse_cc(text: &str) -> Result<AlgorithmSpec, manypath_core::SpecError> {
+    let spec = text.parse()?;
+    manypath_cc::create(&spec, 0).map(|_| spec)
+}
+
+/// Parses a scheduler's name and parameters, and checks that it can be made.
+pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::SpecError> {
+    let spec = text.parse()?;
+    manypath_sched::create(&spec).map(|_| spec)
+}
+
+/// The scheduler that fits a controller when none is chosen: paced controllers keep no full window for `minrtt` to fill,
+/// and paper 000 section 6 gives them `rate-based`.
+pub(crate) fn default_sched(cc: &AlgorithmSpec) -> AlgorithmSpec {
+    AlgorithmSpec::named(if cc.name.starts_with("mpcc") { "rate-based" } else { "minrtt" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_can_be_made() {
+        for row in rows() {
+            match row.kind {
+                Kind::Cc => assert!(parse_cc(row.name).is_ok(), "{}", row.name),
+                Kind::Sched => assert!(parse_sched(row.name).is_ok(), "{}", row.name),
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_names_say_what_exists() {
+        assert!(parse_cc("nothing").unwrap_err().to_string().contains("cubic"));
+        assert!(parse_sched("nothing").unwrap_err().to_string().contains("minrtt"));
+    }
+
+    #[test]
+    fn every_default_scheduler_exists() {
+        for algorithm in manypath_cc::algorithms() {
+            let sched = default_sched(&AlgorithmSpec::named(algorithm.name));
+            assert!(manypath_sched::create(&sched).is_ok(), "{}", algorithm.name);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What every client command shares: paths, trust, algorithms, and opening the connection.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use manypath_core::{AlgorithmSpec, Priority};
+use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, Trust};
+
+use crate::algorithms;
+use crate::target::Host;
+
+/// Options of the commands that connect to a server.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ClientArgs {
+    /// A path: an interface, or a local address; every interface with a default route if none is given
+    ///
+    /// Repeat it for more paths. An interface name binds to the device, which a local address alone does not. `@REMOTE`
+    /// reaches the server at another address on this path, `NAME=` in front names it for --cost, --priority and reports.
+    #[arg(long = "path", value_name = "[NAME=]INTERFACE|ADDRESS[@REMOTE]", help_heading = "Paths")]
+    paths: Vec<PathArg>,
+
+    /// What a byte costs on a path, relative to the others; 1 if not given
+    #[arg(long, value_name = "PATH=COST,...", value_delimiter = ',', help_heading = "Paths")]
+    cost: Vec<Assignment<Cost>>,
+
+    /// `normal`, or `backup` for a path to use only when no normal one works
+    #[arg(long, value_name = "PATH=PRIORITY,...", value_delimiter = ',', help_heading = "Paths")]
+    priority: Vec<Assignment<PriorityArg>>,
+
+    /// The fingerprint of the server's certificate, as `serve` prints it
+    #[arg(long, value_name = "FINGERPRINT", conflicts_with = "ca", help_heading = "Server")]
+    pin: Option<Fingerprint>,
+
+    /// Trust servers with a certificate from an authority in this PEM file
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    ca: Option<PathBuf>,
+
+    /// The access token, if the server wants one
+    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, help_heading = "Server")]
+    pub(crate) token: Option<String>,
+
+    /// Give up when nothing was heard for this long
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration, help_heading = "Server")]
+    pub(crate) timeout: Duration,
+}
+
+/// The algorithms of a transfer.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct AlgorithmArgs {
+    /// The congestion controller of whoever sends the data (see `manypath algorithms`)
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_cc, help_heading = "Algorithms")]
+    pub(crate) cc: Option<AlgorithmSpec>,
+
+    /// The packet scheduler of whoever sends the data; the one that fits the controller if not given
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_sched, help_heading = "Algorithms")]
+    pub(crate) sched: Option<AlgorithmSpec>,
+}
+
+impl AlgorithmArgs {
+    /// The controller and scheduler to use or to ask for; `None` where nothing was chosen.
+    pub(crate) fn chosen(&self) -> (Option<AlgorithmSpec>, Option<AlgorithmSpec>) {
+        let sched = self.sched.clone().or_else(|| self.cc.as_ref().map(algorithms::default_sched));
+        (self.cc.clone(), sched)
+    }
+}
+
+/// A path as written: `[NAME=]INTERFACE|ADDRESS[@REMOTE]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PathArg {
+    name: String,
+    bind: Bind,
+    remote: Option<SocketAddr>,
+}
+
+impl FromStr for PathArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, rest) = match text.split_once('=') {
+            Some((name, rest)) => (Some(name), rest),
+            None => (None, text),
+        };
+        let (local, remote) = match rest.split_once('@') {
+            Some((local, remote)) => (local, Some(remote)),
+            None => (rest, None),
+        };
+        let name = name.unwrap_or(local);
+        if name.is_empty() || local.is_empty() {
+            return Err("a path is an interface (wlan0) or a local address (10.0.0.2)".to_owned());
+        }
+        let bind = match local.parse::<IpAddr>() {
+            Ok(address) => Bind::Address(address),
+            Err(_) => Bind::Interface(local.to_owned()),
+        };
+        let remote = remote.map(|remote| {
+            remote.parse().map_err(|_| format!("'{remote}' is not a remote address: write ADDRESS:PORT"))
+        });
+        Ok(Self { name: name.to_owned(), bind, remote: remote.transpose()? })
+    }
+}
+
+/// `NAME=VALUE`.
+#[derive(Clone, Debug, PartialEq)]
+struct Assignment<T> {
+    name: String,
+    value: T,
+}
+
+impl<T: FromStr<Err = String>> FromStr for Assignment<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' assigns nothing: write PATH=VALUE"))?;
+        Ok(Self { name: name.to_owned(), value: value.parse()? })
+    }
+}
+
+/// A cost: finite and not negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cost(f64);
+
+impl FromStr for Cost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value = text.parse::<f64>().ok().filter(|cost| cost.is_finite() && *cost >= 0.0);
+        value.map(Self).ok_or_else(|| format!("'{text}' is not a cost: it is a number from 0 up"))
+    }
+}
+
+/// A priority's word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PriorityArg(Priority);
+
+impl FromStr for PriorityArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "normal" => Ok(Self(Priority::Normal)),
+            "backup" => Ok(Self(Priority::Backup)),
+            _ => Err(format!("'{text}' is not a priority: write normal or backup")),
+        }
+    }
+}
+
+/// Parses `30ms`, `10s`, `2min`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, manypath_core::ParseUnitError> {
+    text.parse::<manypath_core::Duration>().map(|duration| Duration::from_nanos(duration.as_nanos()))
+}
+
+impl ClientArgs {
+    /// The access token.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// The paths, with what was said about each.
+    fn paths(&self) -> Result<Vec<PathConfig>> {
+        let mut paths: Vec<PathConfig> = Vec::new();
+        for arg in &self.paths {
+            if paths.iter().any(|path| path.name == arg.name) {
+                bail!("two paths are called '{0}': name them, as in --path one={0} --path two={0}", arg.name);
+            }
+            let mut path = PathConfig::new(arg.name.as_str(), arg.bind.clone());
+            path.remote = arg.remote;
+            paths.push(path);
+        }
+        let find = |paths: &mut [PathConfig], option: &str, name: &str| -> Result<usize> {
+            let index = paths.iter().position(|path| path.name == name);
+            index.with_context(|| format!("{option} names '{name}', which is no path: add --path {name}"))
+        };
+        for cost in &self.cost {
+            let index = find(&mut paths, "--cost", &cost.name)?;
+            paths[index].cost = cost.value.0;
+        }
+        for priority in &self.priority {
+            let index = find(&mut paths, "--priority", &priority.name)?;
+            paths[index].priority = priority.value.0;
+        }
+        Ok(paths)
+    }
+
+    /// Opens a connection to `host` that sends with the given algorithms and asks the server to send with them.
+    pub(crate) async fn connect(&self, host: &Host, algorithms: &AlgorithmArgs) -> Result<Connection> {
+        let trust = match (&self.pin, &self.ca) {
+            (Some(pin), _) => Trust::Fingerprint(*pin),
+            (None, Some(path)) => Trust::CaFile { path: path.clone(), server_name: host.name.clone() },
+            (None, None) => bail!(
+                "how to trust {host} is not said: give --pin FINGERPRINT as `manypath serve` printed it, or --ca FILE"
+            ),
+        };
+        let paths = self.paths()?;
+        let mut config = ClientConfig::new(host.resolve().await?, trust);
+        config.paths = paths;
+        config.token = self.token.clone();
+        config.transport.linger = manypath_core::Duration::from_secs_f64(self.timeout.as_secs_f64());
+        let (cc, sched) = algorithms.chosen();
+        config.transport.cc = cc.clone().unwrap_or(config.transport.cc);
+        config.transport.sched = sched.clone().unwrap_or(config.transport.sched);
+        manypath_quic::connect(config).await.with_context(|| format!("cannot connect to {host}"))
+    }
+}
+
+/// How long to wait until the server knows that the connection is closed.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// Closes the connection and gives the farewell time to leave.
+pub(crate) async fn goodbye(connection: &Connection) {
+    connection.close(0, "done");
+    // If the farewell is lost the server's own timeout does the same, later.
+    let _ = tokio::time::timeout(GOODBYE, connection.closed()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        client: ClientArgs,
+        #[command(flatten)]
+        algorithms: AlgorithmArgs,
+    }
+
+    fn parse(args: &[&str]) -> Cli {
+        Cli::try_parse_from([&["x"], args].concat()).unwrap()
+    }
+
+    #[test]
+    fn paths_have_names_costs_and_priorities() {
+        let cli = parse(&[
+            "--path=wlan0",
+            "--path=lte=10.0.0.2@192.0.2.1:70",
+            "--cost=wlan0=0.1,lte=10",
+            "--priority=lte=backup",
+        ]);
+        let paths = cli.client.paths().unwrap();
+        assert_eq!(paths[0].bind, Bind::Interface("wlan0".into()));
+        assert!((paths[0].cost - 0.1).abs() < 1e-12);
+        assert_eq!(paths[1].name, "lte");
+        assert_eq!(paths[1].bind, Bind::Address([10, 0, 0, 2].into()));
+        assert_eq!(paths[1].remote, Some("192.0.2.1:70".parse().unwrap()));
+        assert_eq!((paths[0].priority, paths[1].priority), (Priority::Normal, Priority::Backup));
+    }
+
+    #[test]
+    fn mistakes_about_paths_say_what_to_do() {
+        let error = |args: &[&str]| parse(args).client.paths().unwrap_err().to_string();
+        assert!(error(&["--path=wlan0", "--cost=wwan0=1"]).contains("add --path wwan0"));
+        assert!(error(&["--path=a@192.0.2.1:1", "--path=a@192.0.2.1:2"]).contains("--path one="));
+        for bad in ["--path=", "--path=a@b", "--cost=a", "--cost=a=-1", "--cost=a=NaN", "--priority=a=b", "--timeout=5"] {
+            assert!(Cli::try_parse_from(["x", bad]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_scheduler_follows_the_controller_unless_chosen() {
+        let names = |args: &[&str]| {
+            let (cc, sched) = parse(args).algorithms.chosen();
+            (cc.map(|cc| cc.name), sched.map(|sched| sched.name))
+        };
+        assert_eq!(names(&[]), (None, None));
+        assert_eq!(names(&["--cc=cubic"]), (Some("cubic".into()), Some("minrtt".into())));
+        assert_eq!(names(&["--cc=cubic", "--sched=round-robin"]).1.as_deref(), Some("round-robin"));
+    }
+}

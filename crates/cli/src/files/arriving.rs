@@ -1,0 +1,165 @@
+//! A file that arrives piece by piece: it grows as `NAME.part` and becomes `NAME` in one step when it is complete. No
+//! list of what has arrived is needed beside it: the part is always the beginning of the file, and its hash says of which.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
+
+use cap_fs_ext::{FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+use sha2::Sha256;
+
+use super::store::StoreError;
+
+/// What the name of an incomplete file ends with.
+pub(crate) const SUFFIX: &str = ".part";
+
+/// An incomplete file, locked against other transfers.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    dir: Dir,
+    name: OsString,
+    part: OsString,
+    file: File,
+}
+
+impl Arriving {
+    /// Opens or makes `NAME.part` in `dir`.
+    pub(crate) fn open(dir: Dir, name: &OsStr) -> Result<Self, StoreError> {
+        if dir.metadata(name).is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(StoreError::NotAFile);
+        }
+        let mut part = name.to_owned();
+        part.push(SUFFIX);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).follow(FollowSymlinks::No).nonblock(true);
+        let file = dir.open_with(&part, &options)?.into_std();
+        if !file.metadata()?.is_file() {
+            return Err(StoreError::NotAFile);
+        }
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        // A transfer that ended between our opening and our locking has renamed what we hold: it is complete, not ours.
+        let held = Metadata::from_file(&file)?;
+        let named = dir.symlink_metadata(&part).map_err(|_| StoreError::Busy)?;
+        if (held.dev(), held.ino()) != (named.dev(), named.ino()) {
+            return Err(StoreError::Busy);
+        }
+        Ok(Self { dir, name: name.to_owned(), part, file })
+    }
+
+    /// Hashes what is there of an earlier attempt; more than `limit` bytes are not of the same file and are forgotten.
+    pub(crate) fn resume(&mut self, limit: u64) -> io::Result<(Sha256, u64)> {
+        if self.file.metadata()?.len() > limit {
+            self.restart()?;
+        }
+        self.file.seek(SeekFrom::Start(0))?;
+        super::hash_prefix(&mut self.file, limit)
+    }
+
+    /// Forgets what is there.
+    pub(crate) fn restart(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0)).map(drop)
+    }
+
+    /// Makes the part the file: durable first, then visible.
+    pub(crate) fn commit(self) -> Result<(), StoreError> {
+        self.file.sync_all()?;
+        self.dir.rename(&self.part, &self.dir, &self.name)?;
+        // The rename itself is durable only when the folder is. Some file systems cannot sync one, and need not.
+        if let Err(error) = self.dir.open(".").and_then(|dir| dir.sync_all()) {
+            tracing::debug!(%error, "the folder cannot be synced");
+        }
+        Ok(())
+    }
+
+    /// Keeps the part for later: makes it durable, or removes it if nothing has arrived. Returns its length.
+    pub(crate) fn keep(self) -> io::Result<u64> {
+        let length = self.file.metadata()?.len();
+        if length == 0 {
+            self.dir.remove_file(&self.part)?;
+        } else {
+            self.file.sync_all()?;
+        }
+        Ok(length)
+    }
+}
+
+impl Write for Arriving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use cap_std::ambient_authority;
+
+    use super::super::Hash;
+    use super::*;
+
+    fn open(folder: &tempfile::TempDir) -> Result<Arriving, StoreError> {
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+        Arriving::open(dir, OsStr::new("f"))
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut arriving = open(&folder).unwrap();
+        arriving.write_all(b"hello").unwrap();
+        assert!(!folder.path().join("f").exists());
+        arriving.commit().unwrap();
+        assert_eq!(fs::read(folder.path().join("f")).unwrap(), b"hello");
+        assert!(!folder.path().join("f.part").exists());
+    }
+
+    #[test]
+    fn a_kept_part_is_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut arriving = open(&folder).unwrap();
+        arriving.write_all(b"hel").unwrap();
+        assert_eq!(arriving.keep().unwrap(), 3);
+        let mut arriving = open(&folder).unwrap();
+        let (hasher, length) = arriving.resume(5).unwrap();
+        let (expected, _) = super::super::hash_prefix(&mut &b"hel"[..], 3).unwrap();
+        assert_eq!((length, Hash::of(&hasher)), (3, Hash::of(&expected)));
+        arriving.write_all(b"lo").unwrap();
+        arriving.commit().unwrap();
+        assert_eq!(fs::read(folder.path().join("f")).unwrap(), b"hello");
+    }
+
+    #[test]
+    fn a_part_longer_than_the_file_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("f.part"), "much too long").unwrap();
+        let mut arriving = open(&folder).unwrap();
+        assert_eq!(arriving.resume(5).unwrap().1, 0);
+        assert_eq!(arriving.keep().unwrap(), 0);
+        assert!(!folder.path().join("f.part").exists(), "an empty part is not worth keeping");
+    }
+
+    #[test]
+    fn two_transfers_do_not_write_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let _first = open(&folder).unwrap();
+        assert!(matches!(open(&folder), Err(StoreError::Busy)));
+    }
+
+    #[test]
+    fn a_folder_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("f")).unwrap();
+        assert!(matches!(open(&folder), Err(StoreError::NotAFile)));
+    }
+}

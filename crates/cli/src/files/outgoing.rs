@@ -1,0 +1,122 @@
+//! Sending a file's content: a thread reads and hashes, the flow takes what it has room for. What the thread is ahead is
+//! bounded.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWrite;
+use tokio::sync::mpsc;
+
+use super::store::StoreError;
+use super::wire::{self, End, Frame, MAX_DATA, Refusal};
+use super::{Hash, hash_prefix};
+use crate::progress::Position;
+
+/// How many pieces of [`MAX_DATA`] are read ahead of the flow.
+const READ_AHEAD: usize = 8;
+
+/// A file ready to be sent from some offset.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    file: File,
+    size: u64,
+    from: u64,
+    hasher: Sha256,
+}
+
+/// Why a file could not be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    /// The flow broke.
+    #[error(transparent)]
+    Flow(io::Error),
+    /// The file cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is not the file it was at the start.
+    #[error("the file changed while it was being sent: try again when nobody writes to it")]
+    Changed,
+}
+
+impl SendError {
+    /// The code that tells the peer.
+    pub(crate) const fn refusal(&self) -> Refusal {
+        match self {
+            Self::Flow(_) => Refusal::Storage,
+            Self::Store(error) => error.refusal(),
+            Self::Changed => Refusal::Changed,
+        }
+    }
+}
+
+impl Outgoing {
+    /// Prepares `file`, whose first `have` bytes the peer says it has with hash `hash`. If they are not the same the whole
+    /// file is to be sent. Reads that much: call it where blocking is allowed.
+    pub(crate) fn new(mut file: File, size: u64, have: u64, hash: Hash) -> Result<Self, StoreError> {
+        if have > 0 && have <= size {
+            let (hasher, read) = hash_prefix(&mut file, have)?;
+            if read == have && Hash::of(&hasher) == hash {
+                return Ok(Self { file, size, from: have, hasher });
+            }
+            file.seek(SeekFrom::Start(0))?;
+        }
+        Ok(Self { file, size, from: 0, hasher: Sha256::new() })
+    }
+
+    /// Where the content starts that is to be sent.
+    pub(crate) const fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Sends the content and END; `retransmitted` is asked for the sender's count at the end. With `limit`, stops early
+    /// after that time: END then covers what was sent. Returns the END that was sent.
+    pub(crate) async fn send(
+        self,
+        flow: &mut (impl AsyncWrite + Unpin),
+        limit: Option<Duration>,
+        position: &Position,
+        retransmitted: impl Fn() -> u64,
+    ) -> Result<End, SendError> {
+        let (sender, mut pieces) = mpsc::channel::<Vec<u8>>(READ_AHEAD);
+        position.set(self.from);
+        let reader = tokio::task::spawn_blocking(move || self.read(&sender, limit));
+        while let Some(piece) = pieces.recv().await {
+            wire::write_data(flow, &piece).await.map_err(SendError::Flow)?;
+            position.add(piece.len());
+        }
+        let (length, hash) = match reader.await {
+            Ok(outcome) => outcome?,
+            Err(panic) => return Err(StoreError::Storage(io::Error::other(panic)).into()),
+        };
+        let end = End { length, hash, retransmitted: retransmitted() };
+        wire::write(flow, &Frame::End(end)).await.map_err(SendError::Flow)?;
+        Ok(end)
+    }
+
+    /// The thread's part: returns the length and hash of what was read, or stops when nobody listens.
+    fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, limit: Option<Duration>) -> Result<(u64, Hash), SendError> {
+        let started = Instant::now();
+        let before = self.file.metadata().map_err(StoreError::from)?;
+        let mut at = self.from;
+        while at < self.size && limit.is_none_or(|limit| started.elapsed() < limit) {
+            let mut piece = vec![0; MAX_DATA.min(usize::try_from(self.size - at).unwrap_or(MAX_DATA))];
+            match self.file.read_exact(&mut piece) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(SendError::Changed),
+                Err(error) => return Err(StoreError::from(error).into()),
+            }
+            self.hasher.update(&piece);
+            at += piece.len() as u64;
+            if pieces.blocking_send(piece).is_err() {
+                break; // the flow broke; the other side of the channel says so
+            }
+        }
+        let after = self.file.metadata().map_err(StoreError::from)?;
+        if (before.len(), before.modified().ok()) != (after.len(), after.modified().ok()) {
+            return Err(SendError::Changed);
+        }
+        Ok((at, Hash::of(&self.hasher)))
+    }
+}

@@ -1,0 +1,349 @@
+//! `perf`: how fast does it go? Memory to memory, in the manner of iperf3.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use manypath_quic::{Connection, ConnectionStats, RecvFlow, SendFlow, Server};
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+
+use crate::client::{self, AlgorithmArgs, ClientArgs, parse_duration};
+use crate::files::Hash;
+use crate::files::incoming::ReceiveError;
+use crate::files::outgoing::SendError;
+use crate::files::wire::{self, Direction, End, Frame, MAX_DATA, ReadError};
+use crate::interrupt::Interrupt;
+use crate::output::{self, rounded};
+use crate::progress::{Position, Side, mbps, millis};
+use crate::serve::{self, ListenArgs};
+use crate::service::Service;
+use crate::target::Host;
+use crate::transfer;
+
+/// The longest measurement that a server takes part in.
+pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Measure throughput between two hosts
+///
+/// Run `manypath perf -s` on one host and `manypath perf -c HOST` on the other. The client sends, or receives with -R.
+#[derive(Debug, clap::Args)]
+#[command(
+    group(clap::ArgGroup::new("role").required(true).args(["server", "connect"])),
+    after_help = "Examples:\n  manypath perf -s\n  manypath perf -c 192.0.2.7 --pin FINGERPRINT -t 20s\n  \
+                  manypath perf -c 192.0.2.7 --pin FINGERPRINT -R -P 4 --path wlan0 --path wwan0 --cc mpcc-loss"
+)]
+pub(crate) struct Args {
+    /// Wait for clients
+    #[arg(short, long)]
+    server: bool,
+
+    /// Measure against the server at HOST[:PORT]
+    #[arg(short, long = "client", value_name = "HOST[:PORT]", id = "connect")]
+    client: Option<Host>,
+
+    /// How long to send
+    #[arg(short, long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    time: Duration,
+
+    /// How many flows to use at once
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    parallel: u16,
+
+    /// The server sends
+    #[arg(short = 'R', long)]
+    reverse: bool,
+
+    /// The time between two reports
+    #[arg(short, long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    interval: Duration,
+
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    listen: ListenArgs,
+
+    #[command(flatten)]
+    connection: ClientArgs,
+
+    #[command(flatten)]
+    algorithms: AlgorithmArgs,
+}
+
+/// The JSON output.
+#[derive(Debug, Serialize)]
+struct Report {
+    start: StartReport,
+    intervals: Vec<IntervalReport>,
+    end: EndReport,
+}
+
+#[derive(Debug, Serialize)]
+struct StartReport {
+    version: &'static str,
+    server: String,
+    cc: Option<String>,
+    sched: Option<String>,
+    reverse: bool,
+    flows: u16,
+    seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct IntervalReport {
+    start: f64,
+    end: f64,
+    bytes: u64,
+    goodput_mbps: f64,
+    paths: Vec<PathReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct PathReport {
+    name: String,
+    bytes: u64,
+    mbps: f64,
+    srtt_ms: Option<f64>,
+    cwnd_bytes: u64,
+    records_lost: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct EndReport {
+    seconds: f64,
+    /// What the receiver got, each byte once.
+    bytes: u64,
+    goodput_mbps: f64,
+    retransmitted_bytes: u64,
+    paths: Vec<PathReport>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
+    if let Some(host) = &args.client {
+        return measure(args, host, interrupt).await;
+    }
+    let token = args.connection.token();
+    let server = Server::bind(args.listen.config(&args.algorithms, token)?).await?;
+    eprintln!("Waiting for measurements. Measure with");
+    for address in serve::reachable(&server) {
+        output::line(&format!("manypath perf -c {address} {}", serve::client_options(&server, token)))?;
+    }
+    eprintln!("Ctrl-C ends it.");
+    serve::until_interrupted(&server, &Service::perf(), interrupt).await;
+    Ok(())
+}
+
+async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> {
+    if args.time > LONGEST || args.time.is_zero() || args.interval < Duration::from_millis(10) {
+        bail!("a measurement lasts at most an hour and more than nothing, with reports at least 10 ms apart");
+    }
+    let connection = tokio::select! {
+        connection = args.connection.connect(host, &args.algorithms) => connection?,
+        () = interrupt.wait() => bail!("interrupted"),
+    };
+    let outcome = tokio::select! {
+        outcome = measured(args, host, &connection) => outcome,
+        () = interrupt.wait() => Err(anyhow::anyhow!("interrupted")),
+    };
+    client::goodbye(&connection).await;
+    outcome
+}
+
+async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<()> {
+    let direction = if args.reverse { Direction::Download } else { Direction::Upload };
+    let side = if args.reverse { Side::Receiving } else { Side::Sending };
+    let mut flows = Vec::new();
+    for _ in 0..args.parallel {
+        let (mut send, mut receive) = connection.open_flow().await?;
+        wire::write(&mut send, &Frame::Perf { direction, duration_ms: millis(args.time) }).await?;
+        match transfer::answer(connection, wire::read(&mut receive).await).await? {
+            Frame::Ready => flows.push((send, receive)),
+            other => return Err(transfer::unexpected(other, "measurement")),
+        }
+    }
+    let (cc, sched) = args.algorithms.chosen();
+    let start = StartReport {
+        version: env!("CARGO_PKG_VERSION"),
+        server: host.to_string(),
+        cc: cc.map(|cc| cc.to_string()),
+        sched: sched.map(|sched| sched.to_string()),
+        reverse: args.reverse,
+        flows: args.parallel,
+        seconds: args.time.as_secs_f64(),
+    };
+    let began = Instant::now();
+    let first = connection.stats();
+    let mut running = JoinSet::new();
+    for (send, receive) in flows {
+        running.spawn(one_flow(connection.clone(), send, receive, direction, args.time, args.connection.timeout));
+    }
+    let (mut bytes, mut retransmitted) = (0, 0);
+    let mut intervals = Vec::new();
+    let mut ticks = tokio::time::interval(args.interval);
+    ticks.tick().await; // the first comes at once
+    let mut before = (Duration::ZERO, first.clone());
+    let mut end = None;
+    while end.is_none() {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            flow = running.join_next() => match flow {
+                Some(flow) => {
+                    let (received, again) = flow.context("a flow stopped")??;
+                    bytes += received;
+                    retransmitted = u64::max(retransmitted, again);
+                    continue;
+                }
+                None => end = Some(began.elapsed()),
+            },
+        }
+        let (at, now) = (began.elapsed(), connection.stats());
+        // What is left after the last tick is too short for a rate.
+        if end.is_none() || at - before.0 >= args.interval / 2 {
+            let interval = interval(&before, (at, &now), side);
+            if !args.json {
+                output::line(&text(&interval, intervals.is_empty()))?;
+            }
+            intervals.push(interval);
+        }
+        before = (at, now);
+    }
+    let elapsed = end.unwrap_or_default();
+    let end = EndReport {
+        seconds: rounded(elapsed.as_secs_f64(), 3),
+        bytes,
+        goodput_mbps: rounded(mbps(bytes, elapsed), 3),
+        retransmitted_bytes: retransmitted,
+        paths: paths(&first, &before.1, side, elapsed),
+    };
+    if args.json {
+        output::json(&Report { start, intervals, end })?;
+    } else {
+        let retransmitted = manypath_core::Bytes::new(retransmitted);
+        output::line(&format!(
+            "Total: {:.1} in {:.1} s, {:.1} Mbit/s, {retransmitted:.1} retransmitted",
+            manypath_core::Bytes::new(bytes),
+            end.seconds,
+            end.goodput_mbps
+        ))?;
+    }
+    Ok(())
+}
+
+/// One flow's part: returns the bytes received, and those that the sender's connection has sent again.
+async fn one_flow(
+    connection: Connection,
+    mut send: SendFlow,
+    mut receive: RecvFlow,
+    direction: Direction,
+    duration: Duration,
+    silence: Duration,
+) -> Result<(u64, u64)> {
+    let position = Position::default();
+    match direction {
+        Direction::Download => {
+            let end = self::receive(&mut receive, silence, &position).await?;
+            Ok((position.get(), end.retransmitted))
+        }
+        Direction::Upload => {
+            let retransmitted = || connection.stats().retransmitted.get();
+            send_for(&mut send, duration, &position, retransmitted).await?;
+            match transfer::answer(&connection, wire::read(&mut receive).await).await? {
+                Frame::Done { length, .. } => Ok((length, retransmitted())),
+                other => Err(transfer::unexpected(other, "measurement")),
+            }
+        }
+    }
+}
+
+fn interval(before: &(Duration, ConnectionStats), now: (Duration, &ConnectionStats), side: Side) -> IntervalReport {
+    let span = now.0.saturating_sub(before.0);
+    let bytes = side.goodput(now.1).saturating_sub(side.goodput(&before.1));
+    IntervalReport {
+        start: rounded(before.0.as_secs_f64(), 3),
+        end: rounded(now.0.as_secs_f64(), 3),
+        bytes,
+        goodput_mbps: rounded(mbps(bytes, span), 3),
+        paths: paths(&before.1, now.1, side, span),
+    }
+}
+
+fn paths(before: &ConnectionStats, now: &ConnectionStats, side: Side, span: Duration) -> Vec<PathReport> {
+    let paths = now.paths.iter().enumerate().map(|(index, path)| {
+        let bytes = side.bytes(now, index).saturating_sub(side.bytes(before, index));
+        let lost = before.paths.get(index).map_or(0, |path| path.records_lost);
+        PathReport {
+            name: path.name.clone(),
+            bytes,
+            mbps: rounded(mbps(bytes, span), 3),
+            srtt_ms: path.srtt.map(|srtt| rounded(srtt.as_secs_f64() * 1e3, 3)),
+            cwnd_bytes: path.cwnd.get(),
+            records_lost: path.records_lost.saturating_sub(lost),
+        }
+    });
+    paths.collect()
+}
+
+/// An interval as a line, after a headline if it is the first.
+fn text(interval: &IntervalReport, first: bool) -> String {
+    let headline = if first { "  seconds       Mbit/s   by path\n" } else { "" };
+    let paths: Vec<_> = interval.paths.iter().map(|path| format!("{} {:.1}", path.name, path.mbps)).collect();
+    let (start, end) = (interval.start, interval.end);
+    format!("{headline}{start:>6.2}-{end:<6.2} {:>8.1}   {}", interval.goodput_mbps, paths.join("  "))
+}
+
+/// Sends nothing in particular for some time, then END; `retransmitted` is asked for the sender's count at the end.
+pub(crate) async fn send_for(
+    flow: &mut (impl AsyncWrite + Unpin),
+    duration: Duration,
+    position: &Position,
+    retransmitted: impl Fn() -> u64,
+) -> Result<(), SendError> {
+    let content = vec![0x5a; MAX_DATA];
+    let deadline = Instant::now() + duration;
+    let sending = async {
+        while Instant::now() < deadline {
+            wire::write_data(flow, &content).await?;
+            position.add(content.len());
+        }
+        let end = End { length: position.get(), hash: Hash([0; 32]), retransmitted: retransmitted() };
+        wire::write(flow, &Frame::End(end)).await
+    };
+    sending.await.map_err(SendError::Flow)
+}
+
+/// Receives until END.
+pub(crate) async fn receive(
+    flow: &mut (impl AsyncRead + Unpin),
+    silence: Duration,
+    position: &Position,
+) -> Result<End, ReceiveError> {
+    loop {
+        match tokio::time::timeout(silence, wire::read(flow)).await.map_err(|_| ReceiveError::Silent(silence))?? {
+            Frame::Data(content) => position.add(content.len()),
+            Frame::End(end) if end.length == position.get() => return Ok(end),
+            Frame::Error { refusal, message } => return Err(ReceiveError::Refused { refusal, message }),
+            _ => return Err(ReadError::Malformed("content was expected").into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_measurement_counts_what_arrives() {
+        let (mut near, mut far) = tokio::io::duplex(10_000);
+        let (sent, received) = (Position::default(), Position::default());
+        let send = send_for(&mut near, Duration::from_millis(20), &sent, || 5);
+        let (outcome, end) = tokio::join!(send, receive(&mut far, Duration::from_secs(5), &received));
+        outcome.unwrap();
+        let end = end.unwrap();
+        assert_eq!((sent.get(), end.length, end.retransmitted), (received.get(), received.get(), 5));
+        assert!(received.get() > 0);
+    }
+}

@@ -1,0 +1,148 @@
+//! `put`: store a file on a server.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use manypath_quic::Connection;
+
+use crate::CheckFailed;
+use crate::client::{self, AlgorithmArgs, ClientArgs};
+use crate::files::outgoing::{Outgoing, SendError};
+use crate::files::wire::{self, Frame, Refusal};
+use crate::interrupt::Interrupt;
+use crate::progress::{self, Position, Side};
+use crate::target::Target;
+use crate::transfer::{self, Facts};
+
+/// Store a file on a server over every path at once
+///
+/// The server must run with --writable. An existing file is replaced in one step when everything has arrived and its
+/// SHA-256 is right. After an interruption the same command goes on where it stopped.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  manypath put photos.tar 192.0.2.7:4433/photos.tar --pin FINGERPRINT\n  \
+    manypath put photos.tar 192.0.2.7:4433/ --pin FINGERPRINT --path wlan0 --path wwan0 --priority wwan0=backup")]
+pub(crate) struct Args {
+    /// The file to send
+    file: PathBuf,
+
+    /// Where to store it: HOST[:PORT]/PATH; a path that ends with '/' keeps the name
+    #[arg(value_name = "HOST:PORT/PATH")]
+    target: String,
+
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    client: ClientArgs,
+
+    #[command(flatten)]
+    algorithms: AlgorithmArgs,
+}
+
+/// The target, with the file's name added to a folder.
+fn target(args: &Args) -> Result<Target> {
+    let mut text = args.target.clone();
+    if text.ends_with('/') {
+        let name = args.file.file_name().and_then(|name| name.to_str());
+        text.push_str(name.with_context(|| format!("the name of {} is not UTF-8: write the whole target", args.file.display()))?);
+    }
+    Ok(text.parse()?)
+}
+
+/// Opens the file; returns its size too.
+fn open(path: &Path) -> Result<(File, u64)> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        bail!("it is not a regular file");
+    }
+    Ok((file, metadata.len()))
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
+    let target = target(args)?;
+    let (file, size) = open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let connection = tokio::select! {
+        connection = args.client.connect(&target.host, &args.algorithms) => connection?,
+        () = interrupt.wait() => bail!("interrupted"),
+    };
+    let outcome = tokio::select! {
+        outcome = store(args, &target, file, size, &connection) => outcome,
+        () = interrupt.wait() => {
+            Err(anyhow!("interrupted; the server keeps what has arrived, and the same command goes on from there"))
+        }
+    };
+    client::goodbye(&connection).await;
+    outcome
+}
+
+/// Stores over an open connection.
+async fn store(args: &Args, target: &Target, file: File, size: u64, connection: &Connection) -> Result<()> {
+    let started = Instant::now();
+    let subject = format!("file '{}'", target.path);
+    let (mut send, mut receive) = connection.open_flow().await?;
+    wire::write(&mut send, &Frame::Put { path: target.path.clone(), size }).await?;
+    let (have, hash) = match transfer::answer(connection, wire::read(&mut receive).await).await? {
+        Frame::Have { length, hash } if length <= size => (length, hash),
+        other => return Err(transfer::unexpected(other, &subject)),
+    };
+    let outgoing = tokio::task::spawn_blocking(move || Outgoing::new(file, size, have, hash)).await??;
+    let from = outgoing.from();
+    wire::write(&mut send, &Frame::From { from }).await?;
+    if from > 0 {
+        eprintln!("Going on after {:.1} that the server has.", manypath_core::Bytes::new(from));
+    }
+    let (position, bar) = (Position::default(), progress::bar(size));
+    let sending = outgoing.send(&mut send, None, &position, || connection.stats().retransmitted.get());
+    let sent = tokio::select! {
+        sent = sending => sent,
+        // The server speaks first only to refuse, or to give up.
+        frame = wire::read(&mut receive) => {
+            bar.finish_and_clear();
+            return Err(transfer::unexpected(transfer::answer(connection, frame).await?, &subject));
+        }
+        never = progress::show(&bar, connection, Side::Sending, &position) => match never {},
+    };
+    let end = match sent {
+        Ok(end) => end,
+        Err(SendError::Flow(error)) => {
+            // The server's reason may be waiting to be read.
+            let frame = transfer::answer(connection, wire::read(&mut receive).await).await;
+            return Err(frame.map_or_else(|_| error.into(), |frame| transfer::unexpected(frame, &subject)));
+        }
+        Err(error) => {
+            let frame = Frame::Error { refusal: error.refusal(), message: error.to_string() };
+            wire::write(&mut send, &frame).await?;
+            return Err(error).with_context(|| format!("cannot send {}", args.file.display()));
+        }
+    };
+    send.finish()?;
+    let answer = tokio::select! {
+        frame = wire::read(&mut receive) => transfer::answer(connection, frame).await?,
+        never = progress::show(&bar, connection, Side::Sending, &position) => match never {},
+    };
+    bar.finish_and_clear();
+    match answer {
+        Frame::Done { length, hash } if length == size => {
+            transfer::same_hash(end.hash, hash)?;
+        }
+        Frame::Error { refusal: Refusal::Corrupt, message } => {
+            return Err(CheckFailed(format!("the server refuses {subject}: {message}")).into());
+        }
+        other => return Err(transfer::unexpected(other, &subject)),
+    }
+    let facts = Facts {
+        file: &args.file,
+        size,
+        resumed_from: from,
+        elapsed: started.elapsed(),
+        hash: end.hash,
+        retransmitted: connection.stats().retransmitted.get(),
+        side: Side::Sending,
+    };
+    facts.report(connection, args.json)
+}

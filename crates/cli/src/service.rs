@@ -1,0 +1,234 @@
+//! The server's side of the file service: one request a flow (`docs/files.md`).
+
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use manypath_quic::{Connection, RecvFlow, SendFlow};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
+use tracing::{debug, info};
+
+use crate::files::Hash;
+use crate::files::arriving::Arriving;
+use crate::files::incoming::{Incoming, ReceiveError};
+use crate::files::outgoing::{Outgoing, SendError};
+use crate::files::store::{Store, StoreError};
+use crate::files::wire::{self, Direction, Frame, ReadError, Refusal};
+use crate::perf;
+use crate::progress::Position;
+
+/// How long a client may take to state its request, and then to go on with it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Requests served at once, over all clients: each holds an open file, a thread, and about a megabyte.
+const MAX_REQUESTS: usize = 256;
+
+/// What a server does for its clients.
+#[derive(Debug)]
+pub(crate) struct Service {
+    store: Option<Store>,
+    requests: Semaphore,
+}
+
+/// Why a request was not fulfilled.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Receive(ReceiveError),
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the flow broke: {0}")]
+    Flow(#[from] io::Error),
+    #[error("{0}")]
+    Refused(&'static str, Refusal),
+}
+
+impl Failure {
+    /// What to tell the client; `None` where it would not hear it.
+    fn answer(&self) -> Option<Frame> {
+        let refusal = match self {
+            Self::Read(ReadError::Malformed(_)) | Self::Receive(ReceiveError::Read(ReadError::Malformed(_))) => {
+                Refusal::BadRequest
+            }
+            Self::Read(_) | Self::Receive(_) | Self::Send(SendError::Flow(_)) | Self::Flow(_) => return None,
+            Self::Send(error) => error.refusal(),
+            Self::Store(error) => error.refusal(),
+            Self::Refused(_, refusal) => *refusal,
+        };
+        Some(Frame::Error { refusal, message: self.to_string() })
+    }
+}
+
+impl Service {
+    /// Serves files.
+    pub(crate) fn files(store: Store) -> Arc<Self> {
+        Arc::new(Self { store: Some(store), requests: Semaphore::new(MAX_REQUESTS) })
+    }
+
+    /// Serves measurements and nothing else.
+    pub(crate) fn perf() -> Arc<Self> {
+        Arc::new(Self { store: None, requests: Semaphore::new(MAX_REQUESTS) })
+    }
+
+    /// Serves one client until it leaves.
+    pub(crate) async fn serve(self: Arc<Self>, connection: Connection) {
+        info!("a client has come");
+        while let Some((mut send, mut receive)) = connection.accept_flow().await {
+            let (service, connection) = (Arc::clone(&self), connection.clone());
+            tokio::spawn(async move {
+                if let Err(failure) = service.request(&connection, &mut send, &mut receive).await {
+                    info!(%failure, "a request failed");
+                    if let Some(answer) = failure.answer() {
+                        // If this fails the client has gone, and the flow with it.
+                        let _ = wire::write(&mut send, &answer).await;
+                    }
+                }
+                let _ = send.shutdown().await;
+            });
+        }
+        let reason = connection.closed().await;
+        info!(%reason, "a client has gone");
+    }
+
+    async fn request(&self, connection: &Connection, send: &mut SendFlow, receive: &mut RecvFlow) -> Result<(), Failure> {
+        let Ok(_permit) = self.requests.try_acquire() else {
+            return Err(Failure::Refused("the server is busy: try again later", Refusal::Busy));
+        };
+        match patiently(wire::read(receive)).await?? {
+            Frame::Get { path, have, hash, limit_ms } => {
+                info!(path, have, "get");
+                let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms.into()));
+                self.get(connection, send, &path, have, hash, limit).await
+            }
+            Frame::Put { path, size } => {
+                info!(path, size, "put");
+                self.put(send, receive, &path, size).await
+            }
+            Frame::Perf { direction, duration_ms } => {
+                if self.store.is_some() {
+                    let text = "this server serves files: measure against `manypath perf -s`";
+                    return Err(Failure::Refused(text, Refusal::Unsupported));
+                }
+                measure(connection, send, receive, direction, Duration::from_millis(duration_ms.into())).await
+            }
+            _ => Err(ReadError::Malformed("a request was expected").into()),
+        }
+    }
+
+    fn store(&self) -> Result<&Store, Failure> {
+        let text = "this server only measures: start `manypath serve` for files";
+        self.store.as_ref().ok_or(Failure::Refused(text, Refusal::Unsupported))
+    }
+
+    async fn get(
+        &self,
+        connection: &Connection,
+        send: &mut SendFlow,
+        path: &str,
+        have: u64,
+        hash: Hash,
+        limit: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let (file, metadata): (File, _) = self.store()?.read(path)?;
+        let size = metadata.len();
+        let outgoing = blocking(move || Outgoing::new(file, size, have, hash)).await??;
+        wire::write(send, &Frame::File { size, from: outgoing.from() }).await?;
+        let retransmitted = || connection.stats().retransmitted.get();
+        let end = outgoing.send(send, limit, &Position::default(), retransmitted).await?;
+        debug!(path, length = end.length, "sent");
+        Ok(())
+    }
+
+    async fn put(&self, send: &mut SendFlow, receive: &mut RecvFlow, path: &str, size: u64) -> Result<(), Failure> {
+        let arriving = self.store()?.write(path)?;
+        let (arriving, hasher, length) = blocking(move || resume(arriving, size)).await??;
+        wire::write(send, &Frame::Have { length, hash: Hash::of(&hasher) }).await?;
+        let (arriving, hasher, length) = match patiently(wire::read(receive)).await?? {
+            Frame::From { from } if from == length => (arriving, hasher, length),
+            Frame::From { from: 0 } => (blocking(move || restart(arriving)).await??, Default::default(), 0),
+            Frame::From { .. } => return Err(ReadError::Malformed("a file starts at 0 or where its part ends").into()),
+            _ => return Err(ReadError::Malformed("FROM was expected").into()),
+        };
+        let mut incoming = Incoming::start(arriving, hasher, length);
+        let received = incoming.receive(receive, size, PATIENCE, &Position::default()).await;
+        let written = incoming.finish().await?;
+        let end = match received {
+            Ok(end) if written.outcome.is_ok() => end,
+            other => {
+                let kept = written.sink;
+                let kept = blocking(move || kept.keep()).await?;
+                debug!(path, ?kept, "a part is kept");
+                written.outcome.map_err(StoreError::from)?;
+                return Err(match other {
+                    Err(error) => Failure::Receive(error),
+                    Ok(_) => Failure::Receive(ReceiveError::Writing),
+                });
+            }
+        };
+        if end.length != size || end.hash != written.hash {
+            // What is there is not the beginning of the file: a later attempt must not build on it.
+            let spoiled = written.sink;
+            blocking(move || restart(spoiled).and_then(|spoiled| spoiled.keep().map_err(StoreError::from))).await??;
+            return Err(Failure::Refused("what arrived is not what was sent: try again", Refusal::Corrupt));
+        }
+        let complete = written.sink;
+        blocking(move || complete.commit()).await??;
+        wire::write(send, &Frame::Done { length: written.length, hash: written.hash }).await?;
+        Ok(())
+    }
+}
+
+/// What is there of an earlier attempt at a file of `size` bytes.
+fn resume(mut arriving: Arriving, size: u64) -> Result<(Arriving, sha2::Sha256, u64), StoreError> {
+    let (hasher, length) = arriving.resume(size)?;
+    Ok((arriving, hasher, length))
+}
+
+fn restart(mut arriving: Arriving) -> Result<Arriving, StoreError> {
+    arriving.restart()?;
+    Ok(arriving)
+}
+
+/// A measurement, seen from the server.
+async fn measure(
+    connection: &Connection,
+    send: &mut SendFlow,
+    receive: &mut RecvFlow,
+    direction: Direction,
+    duration: Duration,
+) -> Result<(), Failure> {
+    wire::write(send, &Frame::Ready).await?;
+    let position = Position::default();
+    match direction {
+        Direction::Download => {
+            let retransmitted = || connection.stats().retransmitted.get();
+            perf::send_for(send, duration.min(perf::LONGEST), &position, retransmitted).await?;
+        }
+        Direction::Upload => {
+            let deadline = Instant::now() + perf::LONGEST + PATIENCE;
+            let end = tokio::time::timeout_at(deadline.into(), perf::receive(receive, PATIENCE, &position)).await;
+            end.map_err(|_| Failure::Refused("the measurement takes too long", Refusal::BadRequest))?
+                .map_err(Failure::Receive)?;
+            wire::write(send, &Frame::Done { length: position.get(), hash: Hash([0; 32]) }).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs file operations where they hold nobody up.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+/// Waits for a client's next words, but not for ever.
+async fn patiently<T>(words: impl Future<Output = T>) -> Result<T, Failure> {
+    let text = "the request takes too long";
+    tokio::time::timeout(PATIENCE, words).await.map_err(|_| Failure::Refused(text, Refusal::BadRequest))
+}

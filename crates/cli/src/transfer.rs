@@ -1,0 +1,147 @@
+//! What `get` and `put` share: the checks on the way, the outcome, and how it is told.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use manypath_quic::{CloseReason, Connection};
+use serde::Serialize;
+
+use crate::CheckFailed;
+use crate::files::Hash;
+use crate::files::wire::{Frame, ReadError, Refusal};
+use crate::output::{self, rounded};
+use crate::progress::{Side, mbps};
+
+/// A finished transfer, as in the JSON output.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    /// The file on this side.
+    file: String,
+    /// Its size in bytes.
+    size: u64,
+    /// Where the transfer went on from an earlier attempt; 0 if it was the first.
+    resumed_from: u64,
+    /// From the request to the confirmation.
+    seconds: f64,
+    /// The bytes moved now, over the seconds.
+    goodput_mbps: f64,
+    /// The hash of the whole file, the same on both sides.
+    sha256: String,
+    /// Bytes that the sender sent again.
+    retransmitted_bytes: u64,
+    /// What each path carried.
+    paths: Vec<PathOutcome>,
+}
+
+#[derive(Debug, Serialize)]
+struct PathOutcome {
+    name: String,
+    bytes: u64,
+    goodput_mbps: f64,
+    srtt_ms: Option<f64>,
+}
+
+/// What is known when a transfer has succeeded.
+#[derive(Debug)]
+pub(crate) struct Facts<'a> {
+    pub(crate) file: &'a Path,
+    pub(crate) size: u64,
+    pub(crate) resumed_from: u64,
+    pub(crate) elapsed: Duration,
+    pub(crate) hash: Hash,
+    pub(crate) retransmitted: u64,
+    pub(crate) side: Side,
+}
+
+impl Facts<'_> {
+    /// Tells the user.
+    pub(crate) fn report(&self, connection: &Connection, json: bool) -> Result<()> {
+        let stats = connection.stats();
+        let paths = stats.paths.iter().enumerate().map(|(index, path)| {
+            let bytes = self.side.bytes(&stats, index);
+            PathOutcome {
+                name: path.name.clone(),
+                bytes,
+                goodput_mbps: rounded(mbps(bytes, self.elapsed), 3),
+                srtt_ms: path.srtt.map(|srtt| rounded(srtt.as_secs_f64() * 1e3, 3)),
+            }
+        });
+        let outcome = Outcome {
+            file: self.file.display().to_string(),
+            size: self.size,
+            resumed_from: self.resumed_from,
+            seconds: rounded(self.elapsed.as_secs_f64(), 3),
+            goodput_mbps: rounded(mbps(self.size - self.resumed_from, self.elapsed), 3),
+            sha256: self.hash.to_string(),
+            retransmitted_bytes: self.retransmitted,
+            paths: paths.collect(),
+        };
+        if json {
+            output::json(&outcome)?;
+            return Ok(());
+        }
+        let verb = if self.side == Side::Sending { "Sent" } else { "Received" };
+        let size = manypath_core::Bytes::new(self.size);
+        eprintln!(
+            "{verb} {} ({size:.1}) in {:.1} s: {:.1} Mbit/s",
+            outcome.file, outcome.seconds, outcome.goodput_mbps
+        );
+        for path in &outcome.paths {
+            eprintln!("  {:<12} {:>8.1} Mbit/s", path.name, path.goodput_mbps);
+        }
+        output::line(&format!("{}  {}", outcome.sha256, outcome.file))?;
+        Ok(())
+    }
+}
+
+/// The error of a frame that is not the answer.
+pub(crate) fn unexpected(frame: Frame, subject: &str) -> anyhow::Error {
+    match frame {
+        Frame::Error { refusal, message } => refused(refusal, &message, subject),
+        _ => anyhow!("the server does not follow the protocol: use the same version on both ends"),
+    }
+}
+
+/// A server's refusal in the words of this side.
+pub(crate) fn refused(refusal: Refusal, message: &str, subject: &str) -> anyhow::Error {
+    match refusal {
+        Refusal::NotFound => anyhow!("the server has no {subject}: check the spelling"),
+        _ => anyhow!("the server refuses {subject}: {message}"),
+    }
+}
+
+/// How long a broken flow's connection may take to say why.
+const EXPLANATION: Duration = Duration::from_secs(1);
+
+/// What went wrong when a flow broke: the connection knows more than the flow.
+pub(crate) async fn explained(connection: &Connection, error: ReadError) -> anyhow::Error {
+    if matches!(error, ReadError::Malformed(_)) {
+        return error.into();
+    }
+    match tokio::time::timeout(EXPLANATION, connection.closed()).await {
+        Ok(reason) => lost(&reason),
+        Err(_) => error.into(),
+    }
+}
+
+/// A connection's end as an error.
+fn lost(reason: &CloseReason) -> anyhow::Error {
+    anyhow!("the connection to the server was lost: {reason}")
+}
+
+/// An answer, or why there is none.
+pub(crate) async fn answer(connection: &Connection, frame: Result<Frame, ReadError>) -> Result<Frame> {
+    match frame {
+        Ok(frame) => Ok(frame),
+        Err(error) => Err(explained(connection, error).await),
+    }
+}
+
+/// Refuses a transfer whose two ends saw different bytes.
+pub(crate) fn same_hash(here: Hash, there: Hash) -> Result<(), CheckFailed> {
+    if here == there {
+        return Ok(());
+    }
+    Err(CheckFailed(format!("SHA-256 differs: {here} here, {there} at the server. Nothing was kept; try again")))
+}
