@@ -1,5 +1,128 @@
-//! demo
-use anyhow::Result;
+//! `demo`: the main job in one command. One file over an emulated WiFi link, over an emulated LTE link, and over both,
+//! through real sockets, with several controllers.
+
+mod outcome;
+mod page;
+mod run;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use manypath_core::AlgorithmSpec;
+
+use self::outcome::{DemoLink, LINKS, Outcome};
+use self::run::{Served, Server};
+use crate::CheckFailed;
+use crate::algorithms;
+use crate::client::parse_duration;
+use crate::interrupt::Interrupt;
+use crate::output;
+
+/// The controllers that are compared when none is named.
+const DEFAULT: [&str; 3] = ["cubic", "lia", "mpcc-loss"];
+
+/// The shortest and the longest run: the first two seconds do not count.
+const LENGTHS: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(600));
+
+/// Download one file over WiFi, over LTE and over both, and compare
+///
+/// Starts a server process and emulates both links inside this program; needs no privileges and uses the loopback
+/// interface only. Prints one table and writes a page with a plot of every run.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-pub(crate) async fn run(_: &Args, _: &crate::interrupt::Interrupt) -> Result<()> { Ok(()) }
+#[command(after_help = "Examples:\n  manypath demo\n  manypath demo --cc mpcc-latency --cc balia\n  manypath demo --all --json")]
+pub(crate) struct Args {
+    /// Compare this controller instead of cubic, lia and mpcc-loss; repeat it for more
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_cc)]
+    cc: Vec<AlgorithmSpec>,
+
+    /// Use this scheduler for all, instead of the one that fits each controller
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_sched)]
+    sched: Option<AlgorithmSpec>,
+
+    /// Compare every registered controller
+    #[arg(long, conflicts_with = "cc")]
+    all: bool,
+
+    /// Length of each download
+    #[arg(long, value_name = "DURATION", default_value = "8.5s", value_parser = parse_duration)]
+    time: Duration,
+
+    /// Where the page goes
+    #[arg(long, value_name = "FILE", default_value = "manypath-demo.html")]
+    page: PathBuf,
+
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
+    let outcomes = tokio::select! {
+        outcomes = measure(args) => outcomes?,
+        () = interrupt.wait() => bail!("interrupted; the server process was ended"),
+    };
+    std::fs::write(&args.page, page::page(&outcomes))
+        .with_context(|| format!("cannot write {}: choose another place with --page", args.page.display()))?;
+    if args.json {
+        output::line(&outcome::json(&outcomes)?)?;
+    } else {
+        output::line(&outcome::table(&outcomes))?;
+        output::line(&format!("Plots: {}", args.page.display()))?;
+    }
+    match outcomes.iter().find(|outcome| !outcome.sha256_ok) {
+        Some(wrong) => Err(CheckFailed(format!("{} over {}: what arrived is not the file", wrong.cc, wrong.path_names())).into()),
+        None => Ok(()),
+    }
+}
+
+async fn measure(args: &Args) -> Result<Vec<Outcome>> {
+    if !(LENGTHS.0..=LENGTHS.1).contains(&args.time) {
+        bail!("--time takes 4s to 10min: the first two seconds of a run do not count");
+    }
+    let controllers = controllers(args);
+    let runs: [&[DemoLink]; 3] = [&LINKS[..1], &LINKS[1..], &LINKS];
+    let progress = progress(controllers.len() * runs.len());
+    let served = Served::make(args.time)?;
+    let mut outcomes = Vec::new();
+    for (cc, sched) in &controllers {
+        let server = Server::start(&served, cc, sched).await?;
+        for links in runs {
+            let names: Vec<_> = links.iter().map(|link| link.name).collect();
+            progress.set_message(format!("{cc} over {}", names.join(" + ")));
+            let seed = outcomes.len() as u64 * 10;
+            let run = run::download(&served, &server, (cc, sched), links, args.time, seed);
+            outcomes.push(run.await.with_context(|| format!("{cc} over {}", names.join(" + ")))?);
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    Ok(outcomes)
+}
+
+/// The controllers to compare, each with its scheduler.
+fn controllers(args: &Args) -> Vec<(AlgorithmSpec, AlgorithmSpec)> {
+    let named: Vec<AlgorithmSpec> = if args.all {
+        manypath_cc::algorithms().iter().map(|algorithm| AlgorithmSpec::named(algorithm.name)).collect()
+    } else if args.cc.is_empty() {
+        DEFAULT.map(AlgorithmSpec::named).to_vec()
+    } else {
+        args.cc.clone()
+    };
+    let pair = |cc: AlgorithmSpec| {
+        let sched = args.sched.clone().unwrap_or_else(|| algorithms::default_sched(&cc));
+        (cc, sched)
+    };
+    named.into_iter().map(pair).collect()
+}
+
+fn progress(runs: usize) -> ProgressBar {
+    let bar = ProgressBar::new(runs as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

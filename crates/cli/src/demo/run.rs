@@ -22,6 +22,7 @@ use tokio::process::{Child, Command};
 use super::outcome::{DemoLink, LinkCheck, Outcome, Sample, WARM_UP, capacity_mbps, mbps};
 use crate::files::wire::{self, End, Frame};
 use crate::files::{Hash, hash_prefix};
+use crate::progress::millis;
 
 /// The served file's name.
 const FILE: &str = "random.bin";
@@ -39,10 +40,10 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Makes a file of random bytes that lasts `seconds` at the rate of all links.
-    pub(crate) fn make(seconds: f64) -> anyhow::Result<Self> {
+    /// Makes a file of random bytes that lasts for `time` at the rate of all links.
+    pub(crate) fn make(time: std::time::Duration) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a folder for the file to download")?;
-        let size = Rate::from_mbps(capacity_mbps() * 1.2).bytes_in(Duration::from_secs_f64(seconds)).get();
+        let size = Rate::from_mbps(capacity_mbps() * 1.2).bytes_in(time.into()).get();
         let path = dir.path().join(FILE);
         let mut file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(u64::from(std::process::id()));
@@ -154,13 +155,13 @@ impl Meter {
     }
 }
 
-/// Downloads over `links` for `seconds`.
+/// Downloads over `links` for `time`.
 pub(crate) async fn download(
     served: &Served,
     server: &Server,
     algorithms: (&AlgorithmSpec, &AlgorithmSpec),
     links: &[DemoLink],
-    seconds: f64,
+    time: std::time::Duration,
     seed: u64,
 ) -> anyhow::Result<Outcome> {
     let relays: Vec<Relay> = links
@@ -176,8 +177,7 @@ pub(crate) async fn download(
     }
     let connection = manypath_quic::connect(config).await.context("cannot reach the demo's own server")?;
     let (mut request, mut answer) = connection.open_flow().await.context("cannot open a flow")?;
-    let limit_ms = Duration::from_secs_f64(seconds).as_millis();
-    let limit_ms = u32::try_from(limit_ms).context("the demo's runs are too long")?;
+    let limit_ms = millis(time);
     let (path, hash) = (FILE.to_owned(), Hash::of(&Sha256::new()));
     wire::write(&mut request, &Frame::Get { path, have: 0, hash, limit_ms }).await?;
     let mut meter = Meter::new(links.len());
