@@ -1,0 +1,124 @@
+//! What a relay is given, and what can go wrong when it starts.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use manypath_core::{Bytes, Duration};
+use manypath_link::{ConfigError, LinkConfig, QueueLimit};
+
+/// The most memory that a direction holds datagrams in by default: 256 MiB.
+pub const MEMORY_CEILING: Bytes = Bytes::new(256 << 20);
+
+/// The largest UDP datagram with its headers, for queue limits in packets.
+const LARGEST_PACKET: u64 = 65_535;
+/// Room beyond the estimate of [`RelayConfig::new`], for bursts of a trace and for bookkeeping.
+const SPARE: Bytes = Bytes::new(1 << 20);
+
+/// A direction of a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DirectionName {
+    /// From the clients to the target.
+    Forward,
+    /// From the target to the clients.
+    Backward,
+}
+
+impl fmt::Display for DirectionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+        })
+    }
+}
+
+/// What a relay is made of.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// Where clients send to; port 0 takes a free one ([`Relay::local_addr`](crate::Relay::local_addr) tells which).
+    pub listen: SocketAddr,
+    /// Where datagrams go.
+    pub target: SocketAddr,
+    /// The link from the clients to the target.
+    pub forward: LinkConfig,
+    /// The link from the target to the clients.
+    pub backward: LinkConfig,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// The most client addresses at a time. Datagrams of further ones are dropped and counted while no other is idle.
+    pub max_clients: usize,
+    /// How long a client is silent, in both directions, before its place may be given to another.
+    pub client_idle: Duration,
+    /// The most memory that each direction holds datagrams in. A datagram that finds no room is dropped and counted.
+    pub memory_limit: Bytes,
+    /// Whether the relay's thread asks for real-time priority. It is needed for exact times while other programs use all
+    /// processors; a relay that its links load fully then takes its share of a processor before they do.
+    pub realtime: bool,
+}
+
+impl RelayConfig {
+    /// A relay for up to 256 clients, idle after two minutes, whose memory limit fits the links: per direction a full queue
+    /// and twice what the peak rate puts into the longest delay, with a megabyte to spare, but no more than
+    /// [`MEMORY_CEILING`]. It asks for real-time priority.
+    pub fn new(listen: SocketAddr, target: SocketAddr, forward: LinkConfig, backward: LinkConfig, seed: u64) -> Self {
+        let memory_limit = memory_need(&forward).max(memory_need(&backward)).min(MEMORY_CEILING);
+        Self {
+            listen,
+            target,
+            forward,
+            backward,
+            seed,
+            max_clients: 256,
+            client_idle: Duration::from_secs(120),
+            memory_limit,
+            realtime: true,
+        }
+    }
+}
+
+fn memory_need(link: &LinkConfig) -> Bytes {
+    let queue = match link.queue {
+        QueueLimit::Bytes(bytes) => bytes,
+        QueueLimit::Packets(packets) => Bytes::new(LARGEST_PACKET) * packets,
+    };
+    queue + link.peak_rate() * link.longest_delay() * 2 + SPARE
+}
+
+/// Why a relay did not start or does not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// A link makes no sense.
+    #[error("the {direction} link: {source}")]
+    Link {
+        /// Which link.
+        direction: DirectionName,
+        /// What is wrong with it.
+        source: ConfigError,
+    },
+    /// `max_clients` is zero.
+    #[error("max_clients is zero: at least one client must fit")]
+    NoClients,
+    /// The operating system refused something.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The relay's thread is gone: it panicked.
+    #[error("the relay's thread is gone")]
+    Gone,
+}
+
+/// Names what was tried when an operation fails.
+pub(crate) trait During<T> {
+    fn during(self, action: &'static str) -> Result<T, RelayError>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+    fn during(self, action: &'static str) -> Result<T, RelayError> {
+        self.map_err(|error| RelayError::Io { action, source: error.into() })
+    }
+}

@@ -1,0 +1,230 @@
+//! One direction of a relay: a link model, and the datagrams that are on it.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use manypath_core::{Bytes, Duration, Time};
+use manypath_link::{Count, Ecn, Link, Verdict};
+
+use crate::clients::ClientKey;
+use crate::stats::{DirectionStats, MeasuredRate, SchedulingError};
+
+/// What a held datagram costs besides its payload: its entry in the heap and its allocation.
+const BOOKKEEPING: u64 = 128;
+/// Buffers of at most this size are used again; larger ones are rare and given back.
+const REUSED: usize = 4096;
+
+/// Backlogged periods below this are not measured: a scheduling error of 100 us would be more than a percent of them.
+const SHORTEST_RUN: Duration = Duration::from_millis(10);
+
+/// A backlogged period: datagrams that each waited for the one before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    /// When the latest datagram was sent; `None` before the first.
+    last: Option<Time>,
+    so_far: MeasuredRate,
+    /// Whether it is long enough and part of the total.
+    counts: bool,
+}
+
+/// A datagram on the link.
+#[derive(Debug)]
+pub(crate) struct Held {
+    due: Time,
+    /// Order among datagrams that are due at the same time.
+    sequence: u64,
+    /// Whether it waited behind the one before it.
+    waited: bool,
+    pub(crate) client: ClientKey,
+    pub(crate) ecn: Ecn,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Held {
+    fn order(&self) -> (Time, u64) {
+        (self.due, self.sequence)
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+/// What became of a datagram that was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The kernel took it at this time.
+    Sent(Time),
+    /// The relay is down.
+    Down,
+    /// Its client is gone or the kernel refused it.
+    Unsendable,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    link: Link,
+    /// Bytes of headers per datagram.
+    overhead: u64,
+    memory_limit: Bytes,
+    memory: Bytes,
+    heap: BinaryHeap<Reverse<Held>>,
+    spare: Vec<Vec<u8>>,
+    sequence: u64,
+    sent: Count,
+    dropped_down: Count,
+    dropped_memory: Count,
+    dropped_unsendable: Count,
+    held: Count,
+    /// The backlogged period at present.
+    run: Run,
+    /// Backlogged periods that were long enough, the present one included.
+    measured: MeasuredRate,
+    scheduling_error: SchedulingError,
+}
+
+impl Direction {
+    pub(crate) fn new(link: Link, overhead: u64, memory_limit: Bytes) -> Self {
+        Self {
+            link,
+            overhead,
+            memory_limit,
+            memory: Bytes::ZERO,
+            heap: BinaryHeap::new(),
+            spare: Vec::new(),
+            sequence: 0,
+            sent: Count::default(),
+            dropped_down: Count::default(),
+            dropped_memory: Count::default(),
+            dropped_unsendable: Count::default(),
+            held: Count::default(),
+            run: Run::default(),
+            measured: MeasuredRate::default(),
+            scheduling_error: SchedulingError::new(),
+        }
+    }
+
+    /// Puts a datagram on the link at `now`.
+    pub(crate) fn accept(&mut self, now: Time, client: ClientKey, ecn: Ecn, payload: &[u8]) {
+        let wire = self.wire(payload);
+        if self.memory + cost(payload) > self.memory_limit {
+            add(&mut self.dropped_memory, wire);
+            return;
+        }
+        let Verdict::Deliver { at, queueing, ecn, .. } = self.link.enqueue(now, wire, ecn) else {
+            return;
+        };
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(payload);
+        self.memory += cost(payload);
+        add(&mut self.held, wire);
+        self.sequence += 1;
+        let waited = queueing > Duration::ZERO;
+        let held = Held { due: at, sequence: self.sequence, waited, client, ecn, payload: buffer };
+        self.heap.push(Reverse(held));
+    }
+
+    /// Counts a datagram that came while the relay was down.
+    pub(crate) fn refuse_down(&mut self, payload: &[u8]) {
+        let wire = self.wire(payload);
+        add(&mut self.dropped_down, wire);
+    }
+
+    /// When the next datagram is due.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(held)| held.due)
+    }
+
+    /// The next datagram; [`Self::finish`] wants it back.
+    pub(crate) fn pop(&mut self) -> Option<Held> {
+        self.heap.pop().map(|Reverse(held)| held)
+    }
+
+    /// Takes back a datagram from [`Self::pop`] and counts what became of it.
+    pub(crate) fn finish(&mut self, held: Held, fate: Fate) {
+        let wire = self.wire(&held.payload);
+        self.memory -= cost(&held.payload);
+        self.held.packets -= 1;
+        self.held.bytes -= wire;
+        match fate {
+            Fate::Sent(at) => {
+                add(&mut self.sent, wire);
+                self.scheduling_error.record(held.due, at);
+                self.measure(at, wire, held.waited);
+            }
+            Fate::Down => add(&mut self.dropped_down, wire),
+            Fate::Unsendable => add(&mut self.dropped_unsendable, wire),
+        }
+        if !matches!(fate, Fate::Sent(_)) {
+            self.run = Run::default();
+        }
+        if held.payload.capacity() <= REUSED {
+            self.spare.push(held.payload);
+        }
+    }
+
+    /// Adds a datagram to the present backlogged period if it `waited` for the one before it, or starts the next.
+    fn measure(&mut self, at: Time, wire: Bytes, waited: bool) {
+        let Some(last) = self.run.last.filter(|_| waited) else {
+            self.run = Run { last: Some(at), ..Run::default() };
+            return;
+        };
+        // Reordering may make a datagram earlier than the one before it; the next one then makes up for it.
+        let last = last.max(at);
+        let step = MeasuredRate { bytes: wire, time: last.since(self.run.last.unwrap_or(last)) };
+        self.run.last = Some(last);
+        self.run.so_far = self.run.so_far.and(step);
+        if self.run.counts {
+            self.measured = self.measured.and(step);
+        } else if self.run.so_far.time >= SHORTEST_RUN {
+            self.run.counts = true;
+            self.measured = self.measured.and(self.run.so_far);
+        }
+    }
+
+    pub(crate) fn stats(&mut self, now: Time) -> DirectionStats {
+        DirectionStats {
+            link: self.link.counters(now),
+            sent: self.sent,
+            dropped_down: self.dropped_down,
+            dropped_memory: self.dropped_memory,
+            dropped_unsendable: self.dropped_unsendable,
+            held: self.held,
+            measured: self.measured,
+            scheduling_error: self.scheduling_error.clone(),
+        }
+    }
+
+    /// The size of a datagram on the wire.
+    pub(crate) fn wire(&self, payload: &[u8]) -> Bytes {
+        Bytes::new(payload.len() as u64 + self.overhead)
+    }
+}
+
+/// The memory that a datagram is held in.
+fn cost(payload: &[u8]) -> Bytes {
+    Bytes::new(payload.len() as u64 + BOOKKEEPING)
+}
+
+pub(crate) fn add(count: &mut Count, size: Bytes) {
+    count.packets += 1;
+    count.bytes += size;
+}
