@@ -113,7 +113,8 @@ impl<T: FromStr<Err = String>> FromStr for Assignment<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' assigns nothing: write PATH=VALUE"))?;
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("'{text}' assigns nothing: write PATH=VALUE"))?;
         Ok(Self { name: name.to_owned(), value: value.parse()? })
     }
 }
@@ -255,7 +256,8 @@ mod tests {
         let error = |args: &[&str]| parse(args).client.paths().unwrap_err().to_string();
         assert!(error(&["--path=wlan0", "--cost=wwan0=1"]).contains("add --path wwan0"));
         assert!(error(&["--path=a@192.0.2.1:1", "--path=a@192.0.2.1:2"]).contains("--path one="));
-        for bad in ["--path=", "--path=a@b", "--cost=a", "--cost=a=-1", "--cost=a=NaN", "--priority=a=b", "--timeout=5"] {
+        for bad in ["--path=", "--path=a@b", "--cost=a", "--cost=a=-1", "--cost=a=NaN", "--priority=a=b", "--timeout=5"]
+        {
             assert!(Cli::try_parse_from(["x", bad]).is_err(), "{bad}");
         }
     }

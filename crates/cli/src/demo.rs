@@ -31,7 +31,9 @@ const LENGTHS: (Duration, Duration) = (Duration::from_secs(4), Duration::from_se
 /// Starts a server process and emulates both links inside this program; needs no privileges and uses the loopback
 /// interface only. Prints one table and writes a page with a plot of every run.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  manypath demo\n  manypath demo --cc mpcc-latency --cc balia\n  manypath demo --all --json")]
+#[command(
+    after_help = "Examples:\n  manypath demo\n  manypath demo --cc mpcc-latency --cc balia\n  manypath demo --all --json"
+)]
 pub(crate) struct Args {
     /// Compare this controller instead of cubic, lia and mpcc-loss; repeat it for more
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_cc)]
@@ -73,7 +75,9 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         output::line(&format!("Plots: {}", args.page.display()))?;
     }
     match outcomes.iter().find(|outcome| !outcome.sha256_ok) {
-        Some(wrong) => Err(CheckFailed(format!("{} over {}: what arrived is not the file", wrong.cc, wrong.path_names())).into()),
+        Some(wrong) => {
+            Err(CheckFailed(format!("{} over {}: what arrived is not the file", wrong.cc, wrong.path_names())).into())
+        }
         None => Ok(()),
     }
 }

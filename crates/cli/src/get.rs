@@ -170,7 +170,11 @@ async fn fetch(
 }
 
 /// Why a body is incomplete, in words.
-async fn why(connection: &Connection, received: Option<Result<End, ReceiveError>>, disk: io::Result<()>) -> anyhow::Error {
+async fn why(
+    connection: &Connection,
+    received: Option<Result<End, ReceiveError>>,
+    disk: io::Result<()>,
+) -> anyhow::Error {
     if let Err(error) = disk {
         return StoreError::from(error).into();
     }
@@ -231,7 +235,9 @@ impl Request<'_> {
             Frame::File { size, from } if from <= size && (from == have || from == 0) => {
                 Ok(Answer { size, from, receive, _send: send })
             }
-            Frame::File { .. } => bail!("the server offers a part that was not asked for: use the same version on both ends"),
+            Frame::File { .. } => {
+                bail!("the server offers a part that was not asked for: use the same version on both ends")
+            }
             other => Err(transfer::unexpected(other, &format!("file '{path}'"))),
         }
     }

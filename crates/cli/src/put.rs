@@ -47,7 +47,9 @@ fn target(args: &Args) -> Result<Target> {
     let mut text = args.target.clone();
     if text.ends_with('/') {
         let name = args.file.file_name().and_then(|name| name.to_str());
-        text.push_str(name.with_context(|| format!("the name of {} is not UTF-8: write the whole target", args.file.display()))?);
+        text.push_str(
+            name.with_context(|| format!("the name of {} is not UTF-8: write the whole target", args.file.display()))?,
+        );
     }
     Ok(text.parse()?)
 }

@@ -18,8 +18,10 @@ use crate::service::Service;
 /// Prints the `get` command that fetches from it, with the fingerprint that proves to clients who the server is. Paths in
 /// requests cannot leave the folder, symbolic links included.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  manypath serve .\n  manypath serve /srv/files --listen 0.0.0.0:4433 --token SECRET\n  \
-                        manypath serve inbox --writable")]
+#[command(
+    after_help = "Examples:\n  manypath serve .\n  manypath serve /srv/files --listen 0.0.0.0:4433 --token SECRET\n  \
+                        manypath serve inbox --writable"
+)]
 pub(crate) struct Args {
     /// The folder
     dir: PathBuf,
@@ -78,8 +80,12 @@ impl ListenArgs {
             (_, _, Some(dir)) => Identity::SelfSigned { dir: dir.clone() },
             _ => Identity::SelfSigned { dir: state_dir()? },
         };
-        let mut config =
-            ServerConfig { listen: self.listen.clone(), identity, token: token.map(str::to_owned), ..ServerConfig::default() };
+        let mut config = ServerConfig {
+            listen: self.listen.clone(),
+            identity,
+            token: token.map(str::to_owned),
+            ..ServerConfig::default()
+        };
         let (cc, sched) = algorithms.chosen();
         config.transport.cc = cc.unwrap_or(config.transport.cc);
         config.transport.sched = sched.unwrap_or(config.transport.sched);
@@ -107,7 +113,11 @@ pub(crate) fn reachable(server: &Server) -> Vec<SocketAddr> {
         if listening.ip().is_unspecified() {
             match outward_address(listening.is_ipv6()) {
                 Some(ip) => address.set_ip(ip),
-                None => address.set_ip(if listening.is_ipv6() { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }),
+                None => address.set_ip(if listening.is_ipv6() {
+                    Ipv6Addr::LOCALHOST.into()
+                } else {
+                    Ipv4Addr::LOCALHOST.into()
+                }),
             }
         }
         addresses.push(address);

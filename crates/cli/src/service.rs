@@ -97,7 +97,12 @@ impl Service {
         info!(%reason, "a client has gone");
     }
 
-    async fn request(&self, connection: &Connection, send: &mut SendFlow, receive: &mut RecvFlow) -> Result<(), Failure> {
+    async fn request(
+        &self,
+        connection: &Connection,
+        send: &mut SendFlow,
+        receive: &mut RecvFlow,
+    ) -> Result<(), Failure> {
         let Ok(_permit) = self.requests.try_acquire() else {
             return Err(Failure::Refused("the server is busy: try again later", Refusal::Busy));
         };

@@ -137,7 +137,8 @@ impl Host {
     /// Asks the resolver; the first address wins.
     pub(crate) async fn resolve(&self) -> Result<SocketAddr> {
         let found = tokio::net::lookup_host((self.name.as_str(), self.port)).await;
-        let mut found = found.with_context(|| format!("cannot find '{}': check the name and the resolver", self.name))?;
+        let mut found =
+            found.with_context(|| format!("cannot find '{}': check the name and the resolver", self.name))?;
         match found.next() {
             Some(address) => Ok(address),
             None => bail!("'{}' has no address", self.name),

@@ -158,7 +158,9 @@ pub(crate) fn notes(outcomes: &[Outcome]) -> Vec<String> {
     notes.push("vs sum: both paths over (WiFi alone + LTE alone).".to_owned());
     for link in &LINKS {
         let checks = outcomes.iter().flat_map(|o| &o.links).filter(|check| check.link == link.name);
-        let worst = checks.filter(|check| check.error().is_some()).max_by(|a, b| a.error().partial_cmp(&b.error()).unwrap_or(std::cmp::Ordering::Equal));
+        let worst = checks
+            .filter(|check| check.error().is_some())
+            .max_by(|a, b| a.error().partial_cmp(&b.error()).unwrap_or(std::cmp::Ordering::Equal));
         notes.push(match worst.and_then(|check| check.measured_mbps.zip(check.error())) {
             Some((measured, error)) => format!(
                 "{}: the relay gave {measured:.2} Mbit/s of the {:.0} set while it had a backlog ({:.2}% off, the worst run).",
@@ -191,7 +193,10 @@ pub(crate) mod tests {
             .map(|i| {
                 let t = f64::from(i) / 10.0;
                 let wave = 3.0 * libm_free_wave(t);
-                Sample { at: t, mbps: paths.iter().map(|p| if *p == "wifi" { 44.0 + wave } else { 26.0 - wave }).collect() }
+                Sample {
+                    at: t,
+                    mbps: paths.iter().map(|p| if *p == "wifi" { 44.0 + wave } else { 26.0 - wave }).collect(),
+                }
             })
             .collect();
         Outcome {
@@ -222,7 +227,11 @@ pub(crate) mod tests {
 
     #[test]
     fn both_paths_are_compared_with_each_alone() {
-        let runs = [outcome("lia", vec!["wifi"], 40.0), outcome("lia", vec!["lte"], 25.0), outcome("lia", vec!["wifi", "lte"], 65.0)];
+        let runs = [
+            outcome("lia", vec!["wifi"], 40.0),
+            outcome("lia", vec!["lte"], 25.0),
+            outcome("lia", vec!["wifi", "lte"], 65.0),
+        ];
         assert!((versus_sum(&runs, &runs[2]).unwrap() - 1.0).abs() < 1e-12);
         assert!(versus_sum(&runs[1..], &runs[2]).is_none());
         let table = table(&runs);

@@ -63,7 +63,14 @@ pub(crate) fn page(outcomes: &[Outcome]) -> String {
 
 fn links_sentence() -> String {
     let describe = |link: &super::outcome::DemoLink| {
-        format!("{}: {} Mbit/s, {} ms round trip, {} kB queue, {}% loss", link.name, link.mbps, link.rtt_ms, link.queue_kb, link.loss * 100.0)
+        format!(
+            "{}: {} Mbit/s, {} ms round trip, {} kB queue, {}% loss",
+            link.name,
+            link.mbps,
+            link.rtt_ms,
+            link.queue_kb,
+            link.loss * 100.0
+        )
     };
     format!("<p>{}.</p>", LINKS.iter().map(describe).collect::<Vec<_>>().join("; "))
 }
@@ -106,8 +113,14 @@ fn plot(out: &mut String, outcome: &Outcome) {
     );
     axes(out, end, &x, &y);
     let share = capacity_mbps() / LINKS.iter().map(|link| link.mbps).sum::<f64>();
-    let capacity: f64 = LINKS.iter().filter(|link| outcome.paths.contains(&link.name)).map(|link| link.mbps * share).sum();
-    let _ = write!(out, "<line class=\"limit\" x1=\"{LEFT}\" x2=\"{0:.1}\" y1=\"{1:.1}\" y2=\"{1:.1}\"/>", x(end), y(capacity));
+    let capacity: f64 =
+        LINKS.iter().filter(|link| outcome.paths.contains(&link.name)).map(|link| link.mbps * share).sum();
+    let _ = write!(
+        out,
+        "<line class=\"limit\" x1=\"{LEFT}\" x2=\"{0:.1}\" y1=\"{1:.1}\" y2=\"{1:.1}\"/>",
+        x(end),
+        y(capacity)
+    );
     let mut labels: Vec<(f64, String)> = Vec::new();
     for (index, name) in outcome.paths.iter().enumerate() {
         let series = smooth(outcome, |mbps| mbps.get(index).copied().unwrap_or(0.0));
@@ -142,7 +155,12 @@ fn axes(out: &mut String, end: f64, x: &impl Fn(f64) -> f64, y: &impl Fn(f64) ->
     }
     let mut seconds = 0.0;
     while seconds <= end {
-        let _ = write!(out, "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{seconds}</text>", x(seconds), HEIGHT - BOTTOM + 16.0);
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{seconds}</text>",
+            x(seconds),
+            HEIGHT - BOTTOM + 16.0
+        );
         seconds += 2.0;
     }
     let _ = write!(

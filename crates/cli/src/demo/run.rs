@@ -115,7 +115,8 @@ struct Meter {
     started: Instant,
     hasher: Sha256,
     bytes: u64,
-    /// Bytes and seconds when the warm-up ended.
+    /// Payload that had arrived, and seconds, when the warm-up ended. What waits for missing data before it counts here too,
+    /// or else a gap that closes late would seem to be goodput of later.
     warm: Option<(u64, f64)>,
     /// Per path, bytes at the last sample.
     before: Vec<u64>,
@@ -137,7 +138,7 @@ impl Meter {
         self.bytes += content.len() as u64;
         let now = self.seconds();
         if self.warm.is_none() && now >= WARM_UP {
-            self.warm = Some((self.bytes, now));
+            self.warm = Some((connection.stats().received.get(), now));
         }
         let last = self.samples.last().map_or(0.0, |sample| sample.at);
         if now - last >= SAMPLE_INTERVAL {
@@ -149,9 +150,9 @@ impl Meter {
         }
     }
 
-    fn steady_mbps(&self, end: f64) -> f64 {
+    fn steady_mbps(&self, connection: &Connection, end: f64) -> f64 {
         let (bytes, since) = self.warm.unwrap_or((0, 0.0));
-        mbps(self.bytes - bytes, end - since)
+        mbps(connection.stats().received.get() - bytes, end - since)
     }
 }
 
@@ -164,11 +165,8 @@ pub(crate) async fn download(
     time: std::time::Duration,
     seed: u64,
 ) -> anyhow::Result<Outcome> {
-    let relays: Vec<Relay> = links
-        .iter()
-        .zip(seed..)
-        .map(|(link, seed)| relay(link, server.address, seed))
-        .collect::<Result<_, _>>()?;
+    let relays: Vec<Relay> =
+        links.iter().zip(seed..).map(|(link, seed)| relay(link, server.address, seed)).collect::<Result<_, _>>()?;
     let mut config = ClientConfig::new(server.address, Trust::Fingerprint(server.fingerprint));
     for (link, relay) in links.iter().zip(&relays) {
         let mut path = PathConfig::new(link.name, Bind::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
@@ -183,10 +181,10 @@ pub(crate) async fn download(
     let mut meter = Meter::new(links.len());
     let end = receive(&mut answer, &mut meter, &connection).await?;
     let taken = meter.seconds();
+    let goodput_mbps = meter.steady_mbps(&connection, taken);
     connection.close(0, "the run is over");
     let links: Vec<LinkCheck> =
         links.iter().zip(relays).map(|(link, relay)| check(link, relay)).collect::<anyhow::Result<_>>()?;
-    let goodput_mbps = meter.steady_mbps(taken);
     Ok(Outcome {
         cc: algorithms.0.to_string(),
         sched: algorithms.1.to_string(),

@@ -281,9 +281,7 @@ impl Frame {
             kind::HAVE => Self::Have { length: fields.u64()?, hash: fields.hash()? },
             kind::FROM => Self::From { from: fields.u64()? },
             kind::READY => Self::Ready,
-            kind::END => {
-                Self::End(End { length: fields.u64()?, hash: fields.hash()?, retransmitted: fields.u64()? })
-            }
+            kind::END => Self::End(End { length: fields.u64()?, hash: fields.hash()?, retransmitted: fields.u64()? }),
             kind::DONE => Self::Done { length: fields.u64()?, hash: fields.hash()? },
             kind::ERROR => {
                 let refusal = Refusal::from_code(u16::from_be_bytes(fields.take()?));
@@ -366,7 +364,8 @@ pub(crate) async fn read(flow: &mut (impl AsyncRead + Unpin)) -> Result<Frame, R
     read_exact(flow, &mut header).await?;
     let [kind, length @ ..] = header;
     let (least, most) = lengths(kind)?;
-    let length = usize::try_from(u32::from_be_bytes(length)).map_err(|_| ReadError::Malformed("a frame is too long"))?;
+    let length =
+        usize::try_from(u32::from_be_bytes(length)).map_err(|_| ReadError::Malformed("a frame is too long"))?;
     if !(least..=most).contains(&length) {
         return Err(ReadError::Malformed("a frame has the wrong length"));
     }

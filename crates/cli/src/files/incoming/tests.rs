@@ -168,7 +168,8 @@ fn a_full_disk_stops_the_receiver() {
     let outgoing = Outgoing::new(file(&content), 3_000_000, 0, Hash([0; 32])).unwrap();
     let (outcome, written) = runtime().block_on(async {
         let (mut near, mut far) = tokio::io::duplex(1000);
-        let sending = tokio::spawn(async move { outgoing.send(&mut near, None, &Position::default(), || 0).await.is_ok() });
+        let sending =
+            tokio::spawn(async move { outgoing.send(&mut near, None, &Position::default(), || 0).await.is_ok() });
         let mut incoming = Incoming::start(Full(100_000), Sha256::new(), 0);
         let outcome = incoming.receive(&mut far, 3_000_000, SILENCE, &Position::default()).await;
         drop(far);
