@@ -1,0 +1,133 @@
+//! Goodput over loopback of one path and of two, against a plain noq stream with the same packet size, in the same run.
+//! Absolute numbers depend on the machine and on what else runs; the ratios are what counts.
+
+#![allow(clippy::print_stdout)] // a benchmark prints
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use manypath_core::AlgorithmSpec;
+use manypath_quic::{
+    Bind, ClientConfig, Identity, PathConfig, Server, ServerConfig, TransportConfig, Trust, connect,
+};
+use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Payload of one measurement.
+const TOTAL: usize = 1 << 30;
+
+/// Measurements of each kind; the median counts.
+const ROUNDS: usize = 3;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut results = [Vec::new(), Vec::new(), Vec::new()];
+    // In turns, so that a disturbance hits all kinds alike.
+    for _ in 0..ROUNDS {
+        results[0].push(runtime.block_on(stream()));
+        results[1].push(runtime.block_on(session(1)));
+        results[2].push(runtime.block_on(session(2)));
+    }
+    let [stream, one, two] = results.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[ROUNDS / 2]
+    });
+    println!("plain noq stream  {stream:8.0} Mbit/s");
+    println!("one path          {one:8.0} Mbit/s   {:.2} of the stream (target 0.70)", one / stream);
+    println!("two paths         {two:8.0} Mbit/s   {:.2} of one path  (target 0.90)", two / one);
+}
+
+/// Mbit/s of moving `TOTAL` bytes since `start`.
+fn rate(start: Instant) -> f64 {
+    TOTAL as f64 * 8e-6 / start.elapsed().as_secs_f64()
+}
+
+/// A session over this many paths.
+async fn session(paths: usize) -> f64 {
+    let cc = std::env::var("CC").unwrap_or_else(|_| "cubic".to_owned());
+    let transport = TransportConfig { cc: cc.parse::<AlgorithmSpec>().unwrap(), ..TransportConfig::default() };
+    let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let config = ServerConfig { listen, identity: Identity::Ephemeral, transport: transport.clone(), ..ServerConfig::default() };
+    let server = Server::bind(config).await.unwrap();
+    let config = ClientConfig {
+        paths: (0..paths).map(|index| PathConfig::new(format!("path{index}"), Bind::Any)).collect(),
+        transport,
+        ..ClientConfig::new(server.local_addrs()[0], Trust::Fingerprint(server.fingerprint()))
+    };
+    let client = connect(config).await.unwrap();
+    let accepted = server.accept().await.unwrap();
+    // MTU discovery takes its time, here as for the stream.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let receiver = tokio::spawn(async move {
+        let (_, mut recv) = accepted.accept_flow().await.unwrap();
+        let mut buffer = vec![0; 1 << 16];
+        let mut received = 0;
+        while received < TOTAL {
+            received += recv.read(&mut buffer).await.unwrap();
+        }
+        accepted
+    });
+    let start = Instant::now();
+    let (mut send, _recv) = client.open_flow().await.unwrap();
+    let chunk = vec![7; 1 << 16];
+    for _ in 0..TOTAL / chunk.len() {
+        send.write_all(&chunk).await.unwrap();
+    }
+    let accepted = receiver.await.unwrap();
+    let rate = rate(start);
+    if std::env::var_os("VERBOSE").is_some() {
+        println!("{:#?}\n{:#?}", client.stats(), accepted.stats());
+    }
+    drop(accepted);
+    client.close(0, "");
+    client.closed().await;
+    server.shutdown().await;
+    rate
+}
+
+/// A stream of one plain noq connection, with noq's own controller.
+async fn stream() -> f64 {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let certificate = certified.cert.der().clone();
+    let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+    let tls13 = &[&rustls::version::TLS13];
+    let crypto = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(tls13).unwrap();
+    let crypto = crypto.with_no_client_auth().with_single_cert(vec![certificate.clone()], key.into()).unwrap();
+    // noq's own windows: with larger ones a burst of loss overruns its reassembly ("too many gaps").
+    let transport = Arc::new(noq::TransportConfig::default());
+    let mut config = noq::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(crypto).unwrap()));
+    config.transport_config(Arc::clone(&transport));
+    let server = noq::Endpoint::server(config, SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let crypto = rustls::ClientConfig::builder_with_provider(provider).with_protocol_versions(tls13).unwrap();
+    let crypto = crypto.with_root_certificates(roots).with_no_client_auth();
+    let mut config = noq::ClientConfig::new(Arc::new(QuicClientConfig::try_from(crypto).unwrap()));
+    config.transport_config(transport);
+    let client = noq::Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let connecting = client.connect_with(config, server.local_addr().unwrap(), "localhost").unwrap();
+    let (connection, accepted) = tokio::join!(connecting, async { server.accept().await.unwrap().await.unwrap() });
+    let connection = connection.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let receiver = tokio::spawn(async move {
+        let (_, mut recv) = accepted.accept_bi().await.unwrap();
+        let mut buffer = vec![0; 1 << 16];
+        let mut received = 0;
+        while received < TOTAL {
+            received += recv.read(&mut buffer).await.unwrap().unwrap();
+        }
+        accepted
+    });
+    let start = Instant::now();
+    let (mut send, _recv) = connection.open_bi().await.unwrap();
+    let chunk = vec![7; 1 << 16];
+    for _ in 0..TOTAL / chunk.len() {
+        send.write_all(&chunk).await.unwrap();
+    }
+    drop(receiver.await.unwrap());
+    rate(start)
+}

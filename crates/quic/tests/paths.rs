@@ -1,0 +1,156 @@
+//! Paths that die, come back, are added and removed.
+
+mod support;
+
+use std::time::Duration;
+
+use manypath_core::Bytes;
+use manypath_quic::{Bind, Connection, PathChangeError, PathConfig, PathState, TransportConfig};
+use support::{Pair, pair, paths_up, pattern, relay, transfer, within};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Bytes a path has carried from the client.
+fn carried(connection: &Connection, path: usize) -> Bytes {
+    connection.stats().paths[path].bytes_sent
+}
+
+/// Sends the bytes while `meanwhile` goes on, which is told the number of bytes read so far.
+async fn transfer_while<F: Future<Output = ()>>(
+    pair: &Pair,
+    bytes: &[u8],
+    meanwhile: impl FnOnce(tokio::sync::watch::Receiver<usize>) -> F,
+) {
+    let (progress, seen) = tokio::sync::watch::channel(0);
+    let (mut send, _recv) = pair.client.open_flow().await.unwrap();
+    let write = async {
+        send.write_all(bytes).await.unwrap();
+        send.shutdown().await.unwrap();
+    };
+    let read = async {
+        let (_send, mut recv) = pair.server_side.accept_flow().await.unwrap();
+        let mut received = Vec::new();
+        while recv.read_buf(&mut received).await.unwrap() > 0 {
+            progress.send_replace(received.len());
+        }
+        assert!(received == bytes, "{} of {} bytes, or other ones", received.len(), bytes.len());
+    };
+    within(async { tokio::join!(write, read, meanwhile(seen)) }).await;
+}
+
+/// Waits until more than this was read.
+async fn passed(seen: &mut tokio::sync::watch::Receiver<usize>, bytes: usize) {
+    seen.wait_for(|read| *read > bytes).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_path_dies_in_mid_transfer_and_comes_back() {
+    let pair = pair(TransportConfig::default(), &[0.0, 0.0]).await;
+    paths_up(&pair.client, 2).await;
+    let bytes = pattern(96 << 20, 5);
+    let (client, relays) = (pair.client.clone(), &pair.relays);
+    transfer_while(&pair, &bytes, |mut seen| async move {
+        passed(&mut seen, 8 << 20).await;
+        relays[0].set_down(true);
+        while client.stats().paths[0].state != PathState::Failed {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // The other one goes on alone.
+        let here = *seen.borrow();
+        passed(&mut seen, here + (8 << 20)).await;
+        relays[0].set_down(false);
+        while client.stats().paths[0].state != PathState::Active {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let before = carried(&client, 0);
+        while carried(&client, 0) < before + Bytes::new(1 << 20) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_transfer_goes_on_after_all_paths_were_down() {
+    let pair = pair(TransportConfig::default(), &[0.0, 0.0]).await;
+    paths_up(&pair.client, 2).await;
+    let bytes = pattern(16 << 20, 6);
+    let relays = &pair.relays;
+    transfer_while(&pair, &bytes, |mut seen| async move {
+        passed(&mut seen, 2 << 20).await;
+        relays.iter().for_each(|relay| relay.set_down(true));
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        relays.iter().for_each(|relay| relay.set_down(false));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_session_opens_on_the_path_that_works() {
+    let server = support::server(manypath_quic::ServerConfig::default()).await;
+    let (dead, alive) = (relay(&server, 0.0), relay(&server, 0.0));
+    dead.set_down(true);
+    let config = support::client_config(&server, &[dead.local_addr(), alive.local_addr()]);
+    let (client, server_side) =
+        within(async { tokio::join!(manypath_quic::connect(config), server.accept()) }).await;
+    let (client, server_side) = (client.unwrap(), server_side.unwrap());
+    transfer(&client, &server_side, &pattern(1 << 20, 7)).await;
+    assert_eq!(client.stats().paths[0].state, PathState::Connecting);
+    dead.set_down(false);
+    paths_up(&client, 2).await;
+    transfer(&client, &server_side, &pattern(1 << 20, 8)).await;
+}
+
+#[tokio::test]
+async fn a_session_without_any_path_resumes_when_one_joins() {
+    let pair = pair(TransportConfig::default(), &[0.0, 0.0]).await;
+    paths_up(&pair.client, 2).await;
+    let bytes = pattern(16 << 20, 9);
+    let (client, other) = (pair.client.clone(), pair.relays[1].local_addr());
+    transfer_while(&pair, &bytes, |mut seen| async move {
+        passed(&mut seen, 2 << 20).await;
+        client.remove_path("path0").unwrap();
+        client.remove_path("path1").unwrap();
+        assert!(client.stats().paths.is_empty());
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.add_path(PathConfig { remote: Some(other), ..PathConfig::new("again", Bind::Any) }).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn paths_are_added_and_removed_by_name() {
+    let pair = pair(TransportConfig::default(), &[0.0, 0.0]).await;
+    paths_up(&pair.client, 2).await;
+    let path = |name: &str| PathConfig { cost: 2.5, ..PathConfig::new(name, Bind::Any) };
+    assert_eq!(pair.client.add_path(path("path1")), Err(PathChangeError::DuplicateName("path1".to_owned())));
+    assert_eq!(pair.client.remove_path("path7"), Err(PathChangeError::UnknownName("path7".to_owned())));
+    assert_eq!(pair.server_side.add_path(path("x")), Err(PathChangeError::NotClient));
+    pair.client.add_path(path("direct")).unwrap();
+    paths_up(&pair.client, 3).await;
+    // The server hears of the cost.
+    within(async {
+        while !pair.server_side.stats().paths.iter().any(|path| (path.cost - 2.5).abs() < 1e-9) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    pair.client.remove_path("path0").unwrap();
+    within(async {
+        while pair.server_side.stats().paths.len() != 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    transfer(&pair.client, &pair.server_side, &pattern(1 << 20, 10)).await;
+}
+
+#[tokio::test]
+async fn a_session_ends_when_it_has_no_path_for_too_long() {
+    let transport =
+        TransportConfig { linger: manypath_core::Duration::from_millis(300), ..TransportConfig::default() };
+    let pair = pair(transport, &[0.0]).await;
+    pair.client.remove_path("path0").unwrap();
+    let (client, server) = within(async { tokio::join!(pair.client.closed(), pair.server_side.closed()) }).await;
+    assert!(matches!(client, manypath_quic::CloseReason::NoPath { .. }), "{client}");
+    assert!(matches!(server, manypath_quic::CloseReason::NoPath { .. }), "{server}");
+}
