@@ -84,9 +84,12 @@ pub(crate) struct Direction {
     /// Bytes of headers per datagram.
     overhead: u64,
     memory_limit: Bytes,
+    /// What is held, bookkeeping included.
     memory: Bytes,
     heap: BinaryHeap<Reverse<Held>>,
+    /// Buffers to be used again, and their capacity. With what is held they stay within the limit.
     spare: Vec<Vec<u8>>,
+    spare_memory: Bytes,
     sequence: u64,
     sent: Count,
     dropped_down: Count,
@@ -109,6 +112,7 @@ impl Direction {
             memory: Bytes::ZERO,
             heap: BinaryHeap::new(),
             spare: Vec::new(),
+            spare_memory: Bytes::ZERO,
             sequence: 0,
             sent: Count::default(),
             dropped_down: Count::default(),
@@ -124,7 +128,9 @@ impl Direction {
     /// Puts a datagram on the link at `now`.
     pub(crate) fn accept(&mut self, now: Time, client: ClientKey, ecn: Ecn, payload: &[u8]) {
         let wire = self.wire(payload);
-        if self.memory + cost(payload) > self.memory_limit {
+        let reused = self.spare.last().map_or(0, Vec::capacity);
+        let need = cost(reused.max(payload.len()));
+        if self.memory + need > self.memory_limit {
             add(&mut self.dropped_memory, wire);
             return;
         }
@@ -132,9 +138,16 @@ impl Direction {
             return;
         };
         let mut buffer = self.spare.pop().unwrap_or_default();
+        self.spare_memory -= Bytes::new(buffer.capacity() as u64);
+        if self.memory + self.spare_memory + need > self.memory_limit {
+            self.spare = Vec::new();
+            self.spare_memory = Bytes::ZERO;
+        }
         buffer.clear();
+        // Exactly, since a buffer that doubles would be more than was reckoned with.
+        buffer.reserve_exact(payload.len());
         buffer.extend_from_slice(payload);
-        self.memory += cost(payload);
+        self.memory += cost(buffer.capacity());
         add(&mut self.held, wire);
         self.sequence += 1;
         let waited = queueing > Duration::ZERO;
@@ -161,7 +174,8 @@ impl Direction {
     /// Takes back a datagram from [`Self::pop`] and counts what became of it.
     pub(crate) fn finish(&mut self, held: Held, fate: Fate) {
         let wire = self.wire(&held.payload);
-        self.memory -= cost(&held.payload);
+        let capacity = held.payload.capacity();
+        self.memory -= cost(capacity);
         self.held.packets -= 1;
         self.held.bytes -= wire;
         match fate {
@@ -176,8 +190,10 @@ impl Direction {
         if !matches!(fate, Fate::Sent(_)) {
             self.run = Run::default();
         }
-        if held.payload.capacity() <= REUSED {
+        let spare_memory = self.spare_memory + Bytes::new(capacity as u64);
+        if capacity <= REUSED && self.memory + spare_memory <= self.memory_limit {
             self.spare.push(held.payload);
+            self.spare_memory = spare_memory;
         }
     }
 
@@ -219,9 +235,9 @@ impl Direction {
     }
 }
 
-/// The memory that a datagram is held in.
-fn cost(payload: &[u8]) -> Bytes {
-    Bytes::new(payload.len() as u64 + BOOKKEEPING)
+/// The memory that a datagram in a buffer of this capacity is held in.
+fn cost(capacity: usize) -> Bytes {
+    Bytes::new(capacity as u64 + BOOKKEEPING)
 }
 
 pub(crate) fn add(count: &mut Count, size: Bytes) {

@@ -12,8 +12,9 @@ use noq_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 /// Asked for on each socket, so that the kernel does not drop before the model does. The kernel gives what
 /// `net.core.rmem_max` allows.
 const SOCKET_BUFFER: usize = 8 << 20;
-/// Messages read per call. Each may be a train of datagrams (generic receive offload), so a few are enough.
-const BATCH: usize = 8;
+/// Messages read per call. Each may be a train of tens of datagrams (generic receive offload), and nothing is sent while they are
+/// put on their link, so a few are enough.
+const BATCH: usize = 4;
 /// The largest message: what the 16-bit length of UDP allows, rounded up.
 const MESSAGE: usize = 1 << 16;
 

@@ -13,7 +13,7 @@ pub(crate) fn sharpen_timers() {
 /// Asks that the calling thread runs whenever it is ready, before all ordinary threads, as the hardware it stands for would. Says
 /// whether it was granted, which takes `CAP_SYS_NICE` or a limit `RLIMIT_RTPRIO` above zero.
 ///
-/// The lowest real-time priority is enough, and threads that this one starts would not inherit more.
+/// The lowest real-time priority is enough: all ordinary threads come after it.
 pub(crate) fn become_realtime() -> bool {
     set_scheduler(Pid::current_thread(), Scheduler::SCHED_FIFO, SchedulerParams { priority: 1 }).is_ok()
 }
