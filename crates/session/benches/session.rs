@@ -2,6 +2,8 @@
 //!
 //! Run with `cargo bench -p manypath-session`. Absolute figures drift with the machine; compare the lines of one run.
 
+#![allow(clippy::disallowed_methods)] // a benchmark reads the clock
+
 use std::time::Instant;
 
 use manypath_core::{AlgorithmSpec, Bytes, Duration, SubflowId, Time};
