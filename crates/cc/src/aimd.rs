@@ -110,14 +110,14 @@ impl Windows {
         if self.counting().nth(1).is_some() { MIN_WINDOW_SEVERAL } else { MIN_WINDOW_ALONE }
     }
 
-    fn insert(&mut self, id: SubflowId, window: Window) {
+    pub(crate) fn insert(&mut self, id: SubflowId, window: Window) {
         if self.0.len() <= id.index() {
             self.0.resize_with(id.index() + 1, || None);
         }
         self.0[id.index()] = Some(window);
     }
 
-    fn remove(&mut self, id: SubflowId) -> bool {
+    pub(crate) fn remove(&mut self, id: SubflowId) -> bool {
         self.0.get_mut(id.index()).is_some_and(|slot| slot.take().is_some())
     }
 }

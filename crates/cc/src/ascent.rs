@@ -8,8 +8,7 @@
 //!
 //! - The results of a monitor interval arrive about a round trip after its end. Meanwhile the subflow sends at its base
 //!   rate, and those packets belong to no interval.
-//! - An interval in which the application limited sending, or whose packets did not amount to [`MIN_SHARE`] of its rate, did
-//!   not test that rate: it is discarded and repeated. In slow start, after [`MAX_REPEATS`] of the latter kind the sender
+//! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it is discarded and repeated. In slow start, after [`MAX_REPEATS`] of the latter kind the sender
 //!   cannot do this rate, and goes back.
 //! - A timeout halves the rate and probes anew, as Vivace's release does. When the subflow is heard again, its capacity is
 //!   unknown: slow start, from that rate.
@@ -20,105 +19,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::controller::{Limits, Probe, SubflowInit};
 use crate::event::Event;
-use crate::monitor::{self, Monitor, Report};
+use crate::monitor::{Monitor, Report};
 
-/// The utility `U = T^a - b T L - g T dRTT/dt` with `T` the connection's total rate (MPCC eq. 2).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Utility {
-    /// Exponent of the reward, in 0..1 (spec: alpha).
-    pub a: f64,
-    /// Weight of the loss rate, above 3 (spec: beta).
-    pub b: f64,
-    /// Weight of the RTT gradient (spec: gamma).
-    pub g: f64,
-    /// Units of the utility's rate in one Mbit/s: 1 for Mbit/s, 125,000 for bytes per second.
-    pub scale: f64,
-}
+mod config;
 
-/// How the step grows while the direction stays (Vivace's confidence amplifier).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amplifier {
-    /// MPCC's release: the gradient times `1 + amp`, where `amp` grows by two a step once the swing buffer is empty.
-    Release,
-    /// Vivace's paper: `m(n) = n` for up to three steps in one direction, `2n - 3` beyond.
-    Paper,
-}
+pub use config::{Config, Defaults, Leave, OnTimeout, Publish, SlowStart, Steps, Utility, config, parameters};
 
-/// When slow start ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlowStart {
-    /// At the first decrease of utility (MPCC s5.2).
-    Paper,
-    /// As MPCC's release: loss below 15% and falling RTT are ignored, and two more intervals are tried first.
-    Release,
-}
-
-/// Which rate is kept when moving ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// The rate before the last step, which was better (Vivace).
-    Better,
-    /// The last rate tried (MPCC's release).
-    Last,
-}
-
-/// When the own rate is published to the other subflows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Publish {
-    /// At the start of every monitor interval (MPCC s5.2).
-    Interval,
-    /// At the decision that ends probing only (MPCC's release).
-    Decision,
-}
-
-/// What a retransmission timeout does to the rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnTimeout {
-    /// Halve it (Vivace's release).
-    Halve,
-    /// Leave it (MPCC's release).
-    Keep,
-}
-
-/// Parameters of the ascent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Config {
-    /// Monitor intervals.
-    pub monitor: monitor::Config,
-    /// What is maximised.
-    pub utility: Utility,
-    /// Distance of the probed rates from the base rate, as a share of the total rate (spec: omega).
-    pub omega: f64,
-    /// Step per unit of gradient, Mbit/s (spec: theta).
-    pub theta: f64,
-    /// The smallest step, Mbit/s.
-    pub min_step: f64,
-    /// The largest step at first, as a share of the total rate (change bound).
-    pub bound: f64,
-    /// By how much the bound widens each time it cuts a step, as a share of the total rate.
-    pub bound_step: f64,
-    /// How steps grow.
-    pub amplifier: Amplifier,
-    /// How many changes of direction the swing buffer remembers; each delays the amplifier by a step.
-    pub swing: u32,
-    /// Rate of a new subflow, Mbit/s.
-    pub initial_rate: f64,
-    /// The smallest rate, Mbit/s.
-    pub min_rate: f64,
-    /// Stands for the round-trip time before it is known.
-    pub initial_rtt: Duration,
-    /// When slow start ends.
-    pub slow_start: SlowStart,
-    /// What is kept when moving ends.
-    pub leave: Leave,
-    /// When the rate is published.
-    pub publish: Publish,
-    /// What a timeout does.
-    pub timeout: OnTimeout,
-}
-
-/// An interval that was sent at less than this share of its rate did not test it (the test of MPCC's release).
-pub const MIN_SHARE: f64 = 0.9;
 /// How often slow start repeats an interval before it goes back (MPCC's release).
 pub const MAX_REPEATS: u32 = 2;
 /// Loss that slow start ignores in [`SlowStart::Release`].
@@ -205,9 +111,9 @@ impl Momentum {
         if same && self.swing > 0 {
             self.swing -= 1;
         } else if same {
-            self.amplifier = self.amplifier.saturating_add(match config.amplifier {
-                Amplifier::Release => 2,
-                Amplifier::Paper => 1,
+            self.amplifier = self.amplifier.saturating_add(match config.steps {
+                Steps::Release => 2,
+                Steps::Paper => 1,
             });
         } else {
             self.amplifier = 0;
@@ -221,21 +127,26 @@ impl Momentum {
 
     /// The step for a gradient, Mbit/s, at own rate `own` and total rate `total`.
     fn step(&mut self, config: &Config, gradient: f64, own: f64, total: f64) -> f64 {
-        let factor = match config.amplifier {
-            Amplifier::Release => 1.0 + f64::from(self.amplifier),
+        let factor = match config.steps {
+            Steps::Release => 1.0 + f64::from(self.amplifier),
             // Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision.
-            Amplifier::Paper => match f64::from(self.amplifier) + 1.0 {
+            Steps::Paper => match f64::from(self.amplifier) + 1.0 {
                 n if n <= 3.0 => n,
                 n => 2.0 * n - 3.0,
             },
         };
         let wanted = (config.theta * gradient.abs() * factor).max(config.min_step);
-        let bound = (config.bound + f64::from(self.bound) * config.bound_step) * total;
+        let bound = config.bound_at(self.bound) * total;
         let size = if wanted > bound {
             self.bound = self.bound.saturating_add(1);
             bound
         } else {
-            self.bound = self.bound.saturating_sub(1);
+            self.bound = match config.steps {
+                Steps::Release => self.bound.saturating_sub(1),
+                Steps::Paper => {
+                    (0..self.bound).find(|notch| wanted <= config.bound_at(*notch) * total).unwrap_or(self.bound)
+                }
+            };
             wanted
         };
         size.min(MAX_STEP * own) * self.direction
@@ -436,7 +347,7 @@ impl Ascent {
     }
 
     fn on_report(&mut self, now: Time, report: &Report<Role>, others: f64) {
-        let unlimited = (report.sent.as_f64() + self.mss) * 8e-6 >= MIN_SHARE * report.rate * report.span.as_secs_f64();
+        let unlimited = report.is_filled(self.mss);
         match self.phase.clone() {
             Phase::SlowStart { previous, repeats } => {
                 if report.app_limited {

@@ -12,6 +12,8 @@
 pub mod aimd;
 pub mod ascent;
 pub mod balia;
+pub mod bbr;
+pub mod bbr3;
 pub mod controller;
 pub mod coupled;
 pub mod cubic;
@@ -22,7 +24,9 @@ pub mod hystart;
 pub mod lia;
 pub mod lisa;
 pub mod monitor;
+pub mod mp_ol;
 pub mod mpcc;
+pub mod mpcc_connection;
 pub mod nmcc;
 pub mod olia;
 pub mod omega;
@@ -36,6 +40,8 @@ pub mod semicoupled;
 pub mod tccc;
 pub mod uncoupled;
 pub mod uni_mptcp;
+pub mod vegas;
+pub mod vivace;
 pub mod wvegas;
 
 pub use controller::{CongestionControl, Limits, PathController, Probe, SubflowInit};

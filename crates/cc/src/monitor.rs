@@ -106,6 +106,21 @@ pub struct Report<R> {
     pub app_limited: bool,
 }
 
+/// An interval sent at less than this share of its rate did not test it (the test of MPCC's release).
+const MIN_SHARE: f64 = 0.9;
+
+impl<R> Report<R> {
+    /// Whether the interval, sent at a rate in Mbit/s, was sent at that rate, but for one packet of `mss` bytes.
+    pub fn is_filled(&self, mss: f64) -> bool {
+        (self.sent.as_f64() + mss) * 8e-6 >= MIN_SHARE * self.rate * self.span.as_secs_f64()
+    }
+
+    /// Whether the interval tested its rate: neither the application nor the sender held it back.
+    pub fn is_fair(&self, mss: f64) -> bool {
+        !self.app_limited && self.packets > 0 && self.is_filled(mss)
+    }
+}
+
 /// One interval.
 #[derive(Clone, Debug)]
 struct Interval<R> {

@@ -24,6 +24,11 @@ impl Rounds {
         ends
     }
 
+    /// The same count with a round that begins at the latest acknowledgement: no packet sent before it can end it.
+    pub const fn restarted_at(self, delivered: Bytes) -> Self {
+        Self { start: delivered, ..self }
+    }
+
     /// How many round trips have ended.
     pub const fn count(&self) -> u64 {
         self.count

@@ -3,6 +3,7 @@ use rand_core::SeedableRng;
 
 use super::*;
 use crate::event::Acked;
+use crate::monitor;
 
 fn config() -> Config {
     Config {
@@ -14,7 +15,7 @@ fn config() -> Config {
         min_step: 0.5,
         bound: 0.05,
         bound_step: 0.05,
-        amplifier: Amplifier::Release,
+        steps: Steps::Release,
         swing: 2,
         initial_rate: 4.0,
         min_rate: 0.2,
@@ -154,13 +155,25 @@ fn steps_are_amplified_after_the_swing_buffer_and_bounded() {
 
 #[test]
 fn the_amplifier_of_the_paper() {
-    let config = Config { amplifier: Amplifier::Paper, swing: 0, min_step: 0.0, bound: 1.0, ..config() };
+    let config = Config { steps: Steps::Paper, swing: 0, min_step: 0.0, bound: 1.0, ..config() };
     let mut momentum = Momentum::default();
     // m = 1, 2, 3, 2*4 - 3 = 5, 7.
     for m in [1.0, 2.0, 3.0, 5.0, 7.0] {
         momentum.decide(&config, 1.0);
         close(momentum.step(&config, 0.5, 100.0, 100.0), 0.5 * m);
     }
+}
+
+#[test]
+fn the_bound_of_the_paper_narrows_at_once() {
+    let config = Config { steps: Steps::Paper, swing: 0, min_step: 0.0, bound_step: 0.1, ..config() };
+    let mut momentum = Momentum { direction: 1.0, bound: 3, ..Momentum::default() };
+    // 35% of 100 allowed; 12 needs 5% + 1 notch of 10%.
+    close(momentum.step(&config, 12.0, 100.0, 100.0), 12.0);
+    assert_eq!(momentum.bound, 1);
+    // 20 exceeds 15%.
+    close(momentum.step(&config, 20.0, 100.0, 100.0), 15.0);
+    assert_eq!(momentum.bound, 2);
 }
 
 #[test]

@@ -4,13 +4,18 @@ use manypath_core::{Parameter, Params, SpecError, Status};
 
 use super::{Algorithm, Controller};
 use crate::aimd::{Aimd, Law};
+use crate::ascent;
 use crate::balia::{self, Balia};
+use crate::bbr::Bbr;
+use crate::bbr3::Bbr3;
 use crate::coupled::{self, Coupled};
 use crate::cubic::{self, Cubic};
 use crate::ewtcp::{self, Ewtcp};
 use crate::lia::Lia;
 use crate::lisa::Lisa;
+use crate::mp_ol::{self, MpOl};
 use crate::mpcc::{self, Mpcc};
+use crate::mpcc_connection::{self, MpccConnection};
 use crate::nmcc::Nmcc;
 use crate::olia::{self, Olia};
 use crate::reno::Reno;
@@ -20,6 +25,8 @@ use crate::semicoupled::Semicoupled;
 use crate::tccc::{self, Tccc};
 use crate::uncoupled::Uncoupled;
 use crate::uni_mptcp::{self, UniMptcp};
+use crate::vegas::{self, Vegas};
+use crate::vivace::{self, Vivace};
 use crate::wvegas::Wvegas;
 
 /// A row of the registry.
@@ -76,7 +83,7 @@ fn build_tccc(params: &Params<'_>, decouple: bool) -> Result<Controller, SpecErr
 }
 
 fn build_mpcc(params: &Params<'_>, seeds: Seeds) -> Result<Controller, SpecError> {
-    Ok(Box::new(Mpcc::new(mpcc::config(params)?, seeds)))
+    Ok(Box::new(Mpcc::new(ascent::config(params)?, seeds)))
 }
 
 pub(super) static ALGORITHMS: &[Algorithm] = &[
@@ -92,6 +99,36 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
         |params, _| {
             let config = cubic::Config::from_params(params)?;
             Ok(Box::new(Uncoupled::new(move |_, _, init| Cubic::new(config, init))))
+        },
+    ),
+    row(
+        "vegas",
+        &[
+            parameter("alpha", "2", "a number in 0..1000", "packets queued below which the window grows (Linux)"),
+            parameter("beta", "4", "a number in alpha..1000", "packets queued above which it shrinks (Linux)"),
+            parameter("gamma", "1", "a number in 0..1000", "packets queued that end slow start (Linux)"),
+        ],
+        "Brakmo and Peterson, JSAC 1995; Linux tcp_vegas",
+        Status::Stable,
+        |params, _| {
+            let config = vegas::Config::from_params(params)?;
+            Ok(Box::new(Uncoupled::new(move |_, _, init| Vegas::new(config, init))))
+        },
+    ),
+    row("bbr", &[], "draft-cardwell-iccrg-bbr-congestion-control-00", Status::Stable, |_, seeds| {
+        Ok(Box::new(Uncoupled::new(move |_, id, init| Bbr::new(seeds.generator(id), init))))
+    }),
+    row("bbr3", &[], "draft-ietf-ccwg-bbr-02", Status::Stable, |_, seeds| {
+        Ok(Box::new(Uncoupled::new(move |_, id, init| Bbr3::new(seeds.generator(id), init))))
+    }),
+    row(
+        "vivace",
+        &ascent::parameters(vivace::DEFAULTS),
+        "Dong et al., NSDI 2018 s4",
+        Status::Stable,
+        |params, seeds| {
+            let config = ascent::config(params)?;
+            Ok(Box::new(Uncoupled::new(move |_, id, init| Vivace::new(config, seeds.generator(id), init))))
         },
     ),
     row("lia", &[HYSTART], "RFC 6356", Status::Stable, |params, _| coupled(params, Lia)),
@@ -217,16 +254,58 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     ),
     row(
         "mpcc-loss",
-        &mpcc::parameters(mpcc::LOSS_LATENCY_WEIGHT),
+        &ascent::parameters(mpcc::LOSS),
         "Gilad et al., CoNEXT 2020 (paper 000) s4-5, gamma = 0",
         Status::Stable,
         build_mpcc,
     ),
     row(
         "mpcc-latency",
-        &mpcc::parameters(mpcc::LATENCY_LATENCY_WEIGHT),
+        &ascent::parameters(mpcc::LATENCY),
         "Gilad et al., CoNEXT 2020 (paper 000) s4-5, gamma = 1",
         Status::Stable,
         build_mpcc,
+    ),
+    row(
+        "mpcc-connection",
+        &[
+            parameter("loss-weight", "11.35", "a number in 3..1000", "weight of the loss rate (MPCC s7.1 beta)"),
+            parameter("latency-weight", "0", "a number in 0..1e6", "weight of the RTT gradient (MPCC s7.1 gamma)"),
+            parameter(
+                "omega",
+                "0.05",
+                "a number in 0.001..0.5",
+                "probing distance and largest step, share of the total",
+            ),
+            parameter("theta", "1", "a number in 0.001..1000", "step in Mbit/s per unit of gradient"),
+            parameter("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow"),
+        ],
+        "Gilad et al., CoNEXT 2020 (paper 000) s4.1-4.2, eq. 1",
+        Status::Experimental,
+        |params, _| Ok(Box::new(MpccConnection::new(mpcc_connection::Config::from_params(params)?))),
+    ),
+    row(
+        "mp-ol",
+        &[
+            parameter("n", "5", "an integer in 1..100", "monitor intervals in a monitoring period (paper 003 s5)"),
+            parameter("d", "0.5", "a number in 0..2", "distance of centroids that is a change (paper 003 s5)"),
+            parameter(
+                "epsilon",
+                "0.05",
+                "a number in 0.001..0.5",
+                "probing distance, share of the own rate (paper 003 s5)",
+            ),
+            parameter(
+                "beta",
+                "1",
+                "a number in 0.0001..10000",
+                "step in Mbit/s per unit of gradient (not in the paper)",
+            ),
+            parameter("guard", "off", "on or off", "variation below 5% of the RTT and 0.1% of loss is none (ours)"),
+            parameter("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow (MPCC's release)"),
+        ],
+        "Zhuang et al., TNSM 2023 (paper 003) s4",
+        Status::Stable,
+        |params, _| Ok(Box::new(MpOl::new(mp_ol::Config::from_params(params)?))),
     ),
 ];

@@ -1,0 +1,202 @@
+//! The parameters of the ascent, and how registry rows list them.
+
+use manypath_core::{Duration, Parameter, Params, SpecError};
+
+use crate::monitor;
+
+/// The utility `U = T^a - b T L - g T dRTT/dt` with `T` the connection's total rate (MPCC eq. 2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Utility {
+    /// Exponent of the reward, in 0..1 (spec: alpha).
+    pub a: f64,
+    /// Weight of the loss rate, above 3 (spec: beta).
+    pub b: f64,
+    /// Weight of the RTT gradient (spec: gamma).
+    pub g: f64,
+    /// Units of the utility's rate in one Mbit/s: 1 for Mbit/s, 125,000 for bytes per second.
+    pub scale: f64,
+}
+
+/// How steps grow while the direction stays (Vivace's confidence amplifier), and how their bound widens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// MPCC's release: the gradient times `1 + amp`, where `amp` grows by two a step once the swing buffer is empty; the bound
+    /// widens by one notch when it cuts a step and narrows by one when not.
+    Release,
+    /// Vivace's paper (s4.3): `m(n) = n` for up to three steps in one direction, `2n - 3` beyond; the bound widens by one
+    /// notch when it cuts a step, and is else the narrowest that holds the step.
+    Paper,
+}
+
+/// When slow start ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStart {
+    /// At the first decrease of utility (MPCC s5.2).
+    Paper,
+    /// As MPCC's release: loss below 15% and falling RTT are ignored, and two more intervals are tried first.
+    Release,
+}
+
+/// Which rate is kept when moving ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// The rate before the last step, which was better (Vivace).
+    Better,
+    /// The last rate tried (MPCC's release).
+    Last,
+}
+
+/// When the own rate is published to the other subflows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publish {
+    /// At the start of every monitor interval (MPCC s5.2).
+    Interval,
+    /// At the decision that ends probing only (MPCC's release).
+    Decision,
+}
+
+/// What a retransmission timeout does to the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnTimeout {
+    /// Halve it (Vivace's release).
+    Halve,
+    /// Leave it (MPCC's release).
+    Keep,
+}
+
+/// Parameters of the ascent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Monitor intervals.
+    pub monitor: monitor::Config,
+    /// What is maximised.
+    pub utility: Utility,
+    /// Distance of the probed rates from the base rate, as a share of the total rate (spec: omega).
+    pub omega: f64,
+    /// Step per unit of gradient, Mbit/s (spec: theta).
+    pub theta: f64,
+    /// The smallest step, Mbit/s.
+    pub min_step: f64,
+    /// The largest step at first, as a share of the total rate (change bound).
+    pub bound: f64,
+    /// By how much the bound widens each time it cuts a step, as a share of the total rate.
+    pub bound_step: f64,
+    /// How steps grow.
+    pub steps: Steps,
+    /// How many changes of direction the swing buffer remembers; each delays the amplifier by a step.
+    pub swing: u32,
+    /// Rate of a new subflow, Mbit/s.
+    pub initial_rate: f64,
+    /// The smallest rate, Mbit/s.
+    pub min_rate: f64,
+    /// Stands for the round-trip time before it is known.
+    pub initial_rtt: Duration,
+    /// When slow start ends.
+    pub slow_start: SlowStart,
+    /// What is kept when moving ends.
+    pub leave: Leave,
+    /// When the rate is published.
+    pub publish: Publish,
+    /// What a timeout does.
+    pub timeout: OnTimeout,
+}
+
+impl Config {
+    /// The change bound after being widened by this many notches, as a share of the total rate.
+    pub(super) fn bound_at(&self, notches: u32) -> f64 {
+        self.bound + f64::from(notches) * self.bound_step
+    }
+}
+
+/// What differs between the algorithms that climb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// Weight of the RTT gradient.
+    pub latency_weight: &'static str,
+    /// How steps grow.
+    pub steps: &'static str,
+    /// Widening of the bound, as a share of the total rate.
+    pub bound_step: &'static str,
+    /// Smallest step, Mbit/s.
+    pub min_step: &'static str,
+    /// Size of the swing buffer.
+    pub swing: &'static str,
+}
+
+/// The rows, with an algorithm's own defaults.
+pub const fn parameters(own: Defaults) -> [Parameter; 19] {
+    const fn row(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Parameter {
+        Parameter { name, default, range, meaning }
+    }
+    [
+        row("loss-weight", "11.35", "a number in 3..1000", "weight of the loss rate (MPCC s7.1 beta; its release: 11)"),
+        row("latency-weight", own.latency_weight, "a number in 0..1e6", "weight of the RTT gradient (MPCC s7.1 gamma)"),
+        row(
+            "units",
+            "mbit",
+            "mbit or bytes",
+            "unit of rates in the utility: Mbit/s as Vivace, or bytes/s as MPCC's release",
+        ),
+        row("mi", "1.5", "a number in 0.5..10", "length of a monitor interval in RTTs (MPCC s5.2; its release: 1.5)"),
+        row("mi-packets", "5", "an integer in 1..1000", "least packets of a monitor interval (MPCC's release: 1)"),
+        row("min-slope", "0.01", "a number in 0..1", "smaller RTT gradients count as zero (Vivace s4.1)"),
+        row("omega", "0.05", "a number in 0.001..0.5", "probing distance as a share of the total rate (MPCC s5.2)"),
+        row("theta", "1", "a number in 0.001..1000", "step in Mbit/s per unit of gradient (Vivace s4.3)"),
+        row("steps", own.steps, "release or paper", "amplifier and bound of MPCC's release, or of Vivace s4.3"),
+        row("min-step", own.min_step, "a number in 0..100", "smallest step in Mbit/s (MPCC's release: 0.5)"),
+        row("bound", "0.05", "a number in 0.001..1", "largest step as a share of the total rate (MPCC s5.2)"),
+        row(
+            "bound-step",
+            own.bound_step,
+            "a number in 0.001..1",
+            "widening of the bound each time it is hit (MPCC's release: 0.05, Vivace s4.3: 0.1)",
+        ),
+        row("swing", own.swing, "an integer in 0..100", "size of the swing buffer (MPCC's release: 2)"),
+        row("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow (MPCC's release)"),
+        row("min-rate", "0.2", "Mbit/s in 0.01..100", "smallest rate (MPCC's release)"),
+        row(
+            "slow-start",
+            "paper",
+            "paper or release",
+            "end at the first decrease of utility (MPCC s5.2), or tolerate 15% loss and two repeats",
+        ),
+        row("leave", "better", "better or last", "rate kept when moving ends: Vivace's, or MPCC's release"),
+        row("publish", "mi", "mi or decision", "publish at every interval (MPCC s5.2), or after probing (its release)"),
+        row("timeout", "halve", "halve or keep", "rate after a timeout: Vivace's release, or MPCC's"),
+    ]
+}
+
+/// Reads the parameters of a registry row.
+///
+/// # Errors
+/// If a value is out of range.
+pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
+    Ok(Config {
+        monitor: monitor::Config {
+            length: params.number("mi", 0.5, 10.0)?,
+            min_packets: params.integer("mi-packets", 1, 1000)?,
+            min_slope: params.number("min-slope", 0.0, 1.0)?,
+            ..monitor::Config::default()
+        },
+        utility: Utility {
+            a: 0.9, // MPCC s7.1
+            b: params.number("loss-weight", 3.0, 1000.0)?,
+            g: params.number("latency-weight", 0.0, 1e6)?,
+            scale: params.choice("units", &[("mbit", 1.0), ("bytes", 125_000.0)])?,
+        },
+        omega: params.number("omega", 0.001, 0.5)?,
+        theta: params.number("theta", 0.001, 1000.0)?,
+        steps: params.choice("steps", &[("release", Steps::Release), ("paper", Steps::Paper)])?,
+        min_step: params.number("min-step", 0.0, 100.0)?,
+        bound: params.number("bound", 0.001, 1.0)?,
+        bound_step: params.number("bound-step", 0.001, 1.0)?,
+        swing: u32::try_from(params.integer("swing", 0, 100)?).map_err(|_| params.bad_value("swing"))?,
+        initial_rate: params.number("initial", 0.2, 1e5)?,
+        min_rate: params.number("min-rate", 0.01, 100.0)?,
+        initial_rtt: Duration::from_millis(100),
+        slow_start: params.choice("slow-start", &[("paper", SlowStart::Paper), ("release", SlowStart::Release)])?,
+        leave: params.choice("leave", &[("better", Leave::Better), ("last", Leave::Last)])?,
+        publish: params.choice("publish", &[("mi", Publish::Interval), ("decision", Publish::Decision)])?,
+        timeout: params.choice("timeout", &[("halve", OnTimeout::Halve), ("keep", OnTimeout::Keep)])?,
+    })
+}

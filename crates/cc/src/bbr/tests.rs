@@ -1,0 +1,144 @@
+use manypath_core::{PacketNumber, SubflowId};
+use rand_core::SeedableRng;
+
+use super::*;
+
+fn bbr() -> (Bbr, SubflowView) {
+    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    let view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+    (Bbr::new(Xoshiro256PlusPlus::seed_from_u64(1), init), view)
+}
+
+/// One acknowledgement that ends a round.
+fn ack(bbr: &mut Bbr, view: &mut SubflowView, millis: u64, mbps: f64, rtt_ms: u64) {
+    let at_send = view.delivered;
+    view.delivered += Bytes::new(1000);
+    view.srtt = Some(Duration::from_millis(rtt_ms));
+    let acked = Acked {
+        packet: PacketNumber(0),
+        bytes: Bytes::new(1000),
+        sent_at: Time::ZERO,
+        rtt: Duration::from_millis(rtt_ms),
+        delivery_rate: Rate::from_mbps(mbps),
+        delivered_at_send: at_send,
+        in_recovery: false,
+        app_limited: false,
+    };
+    bbr.on_event(Time::from_millis(millis), &Event::Acked(acked), view);
+}
+
+fn close(left: f64, right: f64) {
+    assert!((left - right).abs() < 1e-6 * right.abs().max(1.0), "{left} is not {right}");
+}
+
+#[test]
+fn startup_ends_after_three_rounds_without_growth_and_drains() {
+    let (mut bbr, mut view) = bbr();
+    view.in_flight = Bytes::new(200_000);
+    for (round, mbps) in [1.0, 2.0, 4.0, 8.0, 8.0, 8.0].into_iter().enumerate() {
+        ack(&mut bbr, &mut view, round as u64 * 100, mbps, 100);
+        assert_eq!(bbr.state, State::Startup);
+    }
+    ack(&mut bbr, &mut view, 600, 8.0, 100);
+    assert_eq!(bbr.state, State::Drain);
+    // 8 Mbit/s / 2.885 * 0.99.
+    close(bbr.pacing, 8e6 / HIGH_GAIN * 0.99);
+    // BDP: 8 Mbit/s * 0.1 s = 100,000 bytes.
+    close(bbr.inflight(1.0), 100_000.0);
+    view.in_flight = Bytes::new(100_000);
+    ack(&mut bbr, &mut view, 700, 8.0, 100);
+    assert_eq!(bbr.state, State::ProbeBandwidth);
+    assert!(bbr.pacing_gain >= 1.0);
+}
+
+/// BBR in ProbeBandwidth at 8 Mbit/s and 100 ms.
+fn cruising() -> (Bbr, SubflowView) {
+    let (mut bbr, mut view) = bbr();
+    for round in 0..8 {
+        ack(&mut bbr, &mut view, round * 100, 8.0, 100);
+    }
+    assert_eq!(bbr.state, State::ProbeBandwidth);
+    (bbr, view)
+}
+
+#[test]
+fn the_window_is_two_bdp_and_three_quanta() {
+    let (mut bbr, mut view) = cruising();
+    for _ in 0..1000 {
+        ack(&mut bbr, &mut view, 800, 8.0, 100);
+    }
+    // 2 * 100,000 + 3 * 2 * 1000.
+    close(bbr.cwnd, 206_000.0);
+}
+
+#[test]
+fn gains_cycle_once_a_round_trip() {
+    let (mut bbr, mut view) = cruising();
+    bbr.cycle = 0;
+    bbr.pacing_gain = 1.25;
+    bbr.cycle_at = Time::from_millis(700);
+    view.in_flight = Bytes::new(110_000);
+    // Longer than a round trip, but the probe has not filled the pipe: 1.25 * 100,000.
+    ack(&mut bbr, &mut view, 850, 8.0, 100);
+    close(bbr.pacing_gain, 1.25);
+    view.in_flight = Bytes::new(125_000);
+    ack(&mut bbr, &mut view, 860, 8.0, 100);
+    close(bbr.pacing_gain, 0.75);
+    view.in_flight = Bytes::new(99_000);
+    ack(&mut bbr, &mut view, 870, 8.0, 100);
+    close(bbr.pacing_gain, 1.0);
+}
+
+#[test]
+fn an_old_propagation_time_is_probed_with_four_packets() {
+    let (mut bbr, mut view) = cruising();
+    view.in_flight = Bytes::new(50_000);
+    ack(&mut bbr, &mut view, 10_900, 8.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    close(bbr.cwnd, 4_000.0);
+    close(bbr.rtprop.unwrap().as_secs_f64(), 0.12);
+    view.in_flight = Bytes::new(4_000);
+    ack(&mut bbr, &mut view, 11_000, 8.0, 100);
+    ack(&mut bbr, &mut view, 11_190, 8.0, 100);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    ack(&mut bbr, &mut view, 11_200, 8.0, 100);
+    assert_eq!(bbr.state, State::ProbeBandwidth);
+    assert!(bbr.cwnd > 10_000.0);
+}
+
+#[test]
+fn loss_conserves_packets_for_a_round_and_a_timeout_restores_the_window() {
+    let (mut bbr, mut view) = cruising();
+    let before = bbr.cwnd;
+    view.in_flight = Bytes::new(7_000);
+    bbr.on_event(Time::from_millis(800), &Event::Congestion { sent_at: Time::ZERO }, &view);
+    close(bbr.cwnd, 8_000.0);
+    ack(&mut bbr, &mut view, 900, 8.0, 100);
+    assert!(bbr.cwnd >= before);
+    bbr.on_event(Time::from_millis(950), &Event::Timeout, &view);
+    close(bbr.cwnd, 1_000.0);
+    ack(&mut bbr, &mut view, 1_000, 8.0, 100);
+    assert!(bbr.cwnd >= before);
+}
+
+#[test]
+fn application_limited_samples_do_not_lower_the_filter_nor_fill_the_pipe() {
+    let (mut bbr, mut view) = bbr();
+    for round in 0..10 {
+        ack(&mut bbr, &mut view, round * 100, 8.0, 100);
+        let at_send = view.delivered;
+        view.delivered += Bytes::new(1000);
+        let acked = Acked {
+            packet: PacketNumber(0),
+            bytes: Bytes::new(1000),
+            sent_at: Time::ZERO,
+            rtt: Duration::from_millis(100),
+            delivery_rate: Rate::from_mbps(1.0),
+            delivered_at_send: at_send,
+            in_recovery: false,
+            app_limited: true,
+        };
+        bbr.on_event(Time::from_millis(round * 100), &Event::Acked(acked), &view);
+        close(bbr.btlbw(), 8e6);
+    }
+}

@@ -1,0 +1,173 @@
+use manypath_core::{PacketNumber, SubflowId};
+use rand_core::SeedableRng;
+
+use super::*;
+
+fn close(left: f64, right: f64) {
+    assert!((left - right).abs() < 1e-6 * right.abs().max(1.0), "{left} is not {right}");
+}
+
+fn bbr() -> (Bbr3, SubflowView) {
+    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    let view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+    (Bbr3::new(Xoshiro256PlusPlus::seed_from_u64(1), init), view)
+}
+
+fn sample(delivered_at_send: u64, mbps: f64, rtt_ms: u64) -> Acked {
+    Acked {
+        packet: PacketNumber(u64::MAX),
+        bytes: Bytes::new(1000),
+        sent_at: Time::ZERO,
+        rtt: Duration::from_millis(rtt_ms),
+        delivery_rate: Rate::from_mbps(mbps),
+        delivered_at_send: Bytes::new(delivered_at_send),
+        in_recovery: false,
+        app_limited: false,
+    }
+}
+
+/// One acknowledgement that ends a round.
+fn ack(bbr: &mut Bbr3, view: &mut SubflowView, millis: u64, mbps: f64, rtt_ms: u64) {
+    let acked = sample(view.delivered.get(), mbps, rtt_ms);
+    view.delivered += Bytes::new(1000);
+    bbr.on_event(Time::from_millis(millis), &Event::Acked(acked), view);
+}
+
+/// BBR past startup at 8 Mbit/s and 100 ms, with nothing in flight: BDP 100,000 bytes.
+fn cruising() -> (Bbr3, SubflowView) {
+    let (mut bbr, mut view) = bbr();
+    for round in 0..10 {
+        ack(&mut bbr, &mut view, round * 100, 8.0, 100);
+    }
+    assert_eq!(bbr.state, State::Cruise);
+    (bbr, view)
+}
+
+#[test]
+fn startup_ends_after_three_rounds_without_growth() {
+    let (mut bbr, mut view) = bbr();
+    view.in_flight = Bytes::new(500_000);
+    for round in 0..4 {
+        assert_eq!(bbr.state, State::Startup);
+        ack(&mut bbr, &mut view, round * 100, 8.0, 100);
+    }
+    assert_eq!(bbr.state, State::Drain);
+    close(bbr.pacing, 8e6 * 0.5 * 0.99);
+    view.in_flight = Bytes::new(100_000);
+    ack(&mut bbr, &mut view, 500, 8.0, 100);
+    assert!(matches!(bbr.state, State::Down | State::Cruise));
+}
+
+#[test]
+fn startup_ends_at_six_loss_ranges_in_a_round_above_two_percent() {
+    let (mut bbr, mut view) = bbr();
+    view.in_flight = Bytes::new(500_000);
+    ack(&mut bbr, &mut view, 0, 8.0, 100);
+    for range in 0..6 {
+        let lost = Event::Lost { packet: PacketNumber(range * 2), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+        bbr.on_event(Time::ZERO, &lost, &view);
+    }
+    ack(&mut bbr, &mut view, 100, 16.0, 100);
+    assert_eq!(bbr.state, State::Drain);
+    // 16 Mbit/s * 0.1 s = 200,000 bytes.
+    close(bbr.model.inflight_long, 200_000.0);
+}
+
+#[test]
+fn a_probe_waits_two_to_three_seconds_then_refills_for_a_round_and_probes_up() {
+    let (mut bbr, mut view) = cruising();
+    bbr.rounds_since_probe = 0;
+    view.in_flight = Bytes::new(90_000);
+    bbr.cycle_at = Time::from_millis(900);
+    ack(&mut bbr, &mut view, 2_800, 8.0, 100);
+    assert_eq!(bbr.state, State::Cruise);
+    ack(&mut bbr, &mut view, 4_000, 8.0, 100);
+    assert_eq!(bbr.state, State::Refill);
+    ack(&mut bbr, &mut view, 4_100, 8.0, 100);
+    ack(&mut bbr, &mut view, 4_150, 8.0, 100);
+    assert_eq!(bbr.state, State::Up);
+    close(bbr.pacing, 8e6 * 1.25 * 0.99);
+    for round in 0..4 {
+        ack(&mut bbr, &mut view, 4_200 + round, 8.0, 100);
+    }
+    assert!(matches!(bbr.state, State::Down | State::Cruise), "{:?}", bbr.state);
+}
+
+#[test]
+fn losses_in_a_probe_set_the_long_term_bound() {
+    let (mut bbr, mut view) = cruising();
+    bbr.cwnd = 300_000.0;
+    bbr.state = State::Up;
+    bbr.probe_samples = true;
+    view.in_flight = Bytes::new(125_000);
+    for packet in 0..10 {
+        let sent = Event::Sent { packet: PacketNumber(packet), bytes: Bytes::new(1000), app_limited: false };
+        bbr.on_event(Time::ZERO, &sent, &view);
+    }
+    for packet in 0..3 {
+        let lost = Event::Lost { packet: PacketNumber(packet), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+        bbr.on_event(Time::ZERO, &lost, &view);
+    }
+    // 2% of 125,000 = 2,500: the third loss exceeds it. Before it 124,000 in flight and 2,000 lost:
+    // 124,000 + (0.02 * 124,000 - 2,000)/0.98 = 124,489.8.
+    close(bbr.model.inflight_long, 124_000.0 + 480.0 / 0.98);
+    assert_eq!(bbr.state, State::Down);
+    // Cruising leaves 15%.
+    close(bbr.with_headroom(), 0.85 * bbr.model.inflight_long);
+}
+
+#[test]
+fn losses_outside_of_a_probe_set_short_term_bounds() {
+    let mut model = Model::default();
+    model.on_ack(&sample(0, 8.0, 100), Bytes::new(100_000), true, 0.0);
+    model.note_loss(Bytes::new(100_000));
+    // Delivered 60,000 in flight at 4 Mbit/s: max(4, 0.7 * 8) = 5.6; max(60,000, 0.7 * 200,000) = 140,000.
+    model.reset_latest();
+    model.note_loss(Bytes::new(100_000));
+    model.on_ack(&sample(100_000, 4.0, 100), Bytes::new(160_000), false, 200_000.0);
+    close(model.bandwidth(), 5.6e6);
+    close(model.inflight_short, 140_000.0);
+    model.reset_short_term();
+    close(model.bandwidth(), 8e6);
+}
+
+#[test]
+fn bandwidth_is_forgotten_after_two_cycles() {
+    let mut model = Model::default();
+    model.on_ack(&sample(0, 8.0, 100), Bytes::new(1_000), false, 0.0);
+    model.advance_cycle();
+    model.on_ack(&sample(1_000, 4.0, 100), Bytes::new(2_000), false, 0.0);
+    close(model.max_bandwidth(), 8e6);
+    model.advance_cycle();
+    close(model.max_bandwidth(), 4e6);
+}
+
+#[test]
+fn every_five_seconds_the_window_is_half_a_bdp() {
+    let (mut bbr, mut view) = cruising();
+    bbr.cwnd = 200_000.0;
+    view.in_flight = Bytes::new(90_000);
+    ack(&mut bbr, &mut view, 6_000, 8.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    close(bbr.cwnd, 50_000.0);
+    view.in_flight = Bytes::new(50_000);
+    ack(&mut bbr, &mut view, 6_010, 8.0, 100);
+    ack(&mut bbr, &mut view, 6_100, 8.0, 100);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    ack(&mut bbr, &mut view, 6_211, 8.0, 100);
+    assert_eq!(bbr.state, State::Cruise);
+}
+
+#[test]
+fn flights_are_found_by_number_and_forgotten_in_order() {
+    let mut flights = Flights::default();
+    for packet in 5..9 {
+        flights.send(PacketNumber(packet), packet as f64, false);
+    }
+    close(flights.take(PacketNumber(7)).unwrap().in_flight, 7.0);
+    assert_eq!(flights.take(PacketNumber(7)), None);
+    assert_eq!(flights.take(PacketNumber(4)), None);
+    assert_eq!(flights.take(PacketNumber(9)), None);
+    close(flights.take(PacketNumber(5)).unwrap().in_flight, 5.0);
+    close(flights.take(PacketNumber(8)).unwrap().in_flight, 8.0);
+}

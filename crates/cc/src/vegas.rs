@@ -1,0 +1,201 @@
+//! TCP Vegas (Brakmo and Peterson 1995, with the choices of Linux): keeps a few packets queued.
+//!
+//! Once a round trip, the packets queued are estimated as `diff = w (rtt - base)/rtt`, with `rtt` the smallest of the round and
+//! `base` the smallest ever.
+
+use manypath_core::{Bytes, Params, SpecError, SubflowView, Time};
+
+use crate::controller::{Limits, PathController, Probe, SubflowInit};
+use crate::event::{Acked, Event};
+use crate::round::Rounds;
+
+/// Packets queued, in Linux's defaults.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Below this the window grows (Linux: 2).
+    pub alpha: f64,
+    /// Above this it shrinks (Linux: 4).
+    pub beta: f64,
+    /// Above this slow start ends (Linux: 1).
+    pub gamma: f64,
+}
+
+impl Config {
+    /// Reads the parameters of the registry row.
+    ///
+    /// # Errors
+    /// If a value is out of range, or beta is below alpha.
+    pub fn from_params(params: &Params<'_>) -> Result<Self, SpecError> {
+        let config = Self {
+            alpha: params.number("alpha", 0.0, 1000.0)?,
+            beta: params.number("beta", 0.0, 1000.0)?,
+            gamma: params.number("gamma", 0.0, 1000.0)?,
+        };
+        if config.beta < config.alpha { Err(params.bad_value("beta")) } else { Ok(config) }
+    }
+}
+
+/// The smallest window, packets.
+const MIN_WINDOW: f64 = 2.0;
+/// A round with fewer samples is Reno's (Linux: more than two).
+const MIN_SAMPLES: u32 = 3;
+
+/// Vegas for one subflow.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    config: Config,
+    /// Bytes per packet.
+    mss: f64,
+    /// Congestion window, packets.
+    cwnd: f64,
+    /// Slow-start threshold, packets; infinite at first.
+    ssthresh: f64,
+    /// Smallest round-trip time, seconds.
+    base: f64,
+    /// Smallest of the round, seconds.
+    smallest: f64,
+    samples: u32,
+    rounds: Rounds,
+}
+
+impl Vegas {
+    /// A controller at its initial window.
+    pub fn new(config: Config, init: SubflowInit) -> Self {
+        let mss = init.mss.as_f64().max(1.0);
+        Self {
+            config,
+            mss,
+            cwnd: (init.initial_window.as_f64() / mss).max(1.0),
+            ssthresh: f64::INFINITY,
+            base: f64::INFINITY,
+            smallest: f64::INFINITY,
+            samples: 0,
+            rounds: Rounds::default(),
+        }
+    }
+
+    fn on_ack(&mut self, acked: &Acked, delivered: Bytes) {
+        let packets = acked.bytes.as_f64() / self.mss;
+        let rtt = acked.rtt.as_secs_f64().max(1e-6);
+        self.base = self.base.min(rtt);
+        self.smallest = self.smallest.min(rtt);
+        self.samples += 1;
+        if self.rounds.on_ack(acked, delivered) {
+            let (rtt, samples) = (self.smallest, self.samples);
+            (self.smallest, self.samples) = (f64::INFINITY, 0);
+            if samples >= MIN_SAMPLES {
+                self.on_round(rtt, packets);
+            } else if self.cwnd < self.ssthresh {
+                self.cwnd += packets;
+            } else {
+                self.cwnd += packets / self.cwnd;
+            }
+        } else if self.cwnd < self.ssthresh {
+            self.cwnd += packets;
+        }
+    }
+
+    fn on_round(&mut self, rtt: f64, packets: f64) {
+        let diff = self.cwnd * (rtt - self.base) / rtt;
+        if self.cwnd < self.ssthresh {
+            if diff > self.config.gamma {
+                // Linux: fall back to what the path holds, and one packet.
+                self.cwnd = self.cwnd.min(libm::floor(self.cwnd * self.base / rtt) + 1.0);
+                self.ssthresh = self.ssthresh.min(self.cwnd - 1.0);
+            } else {
+                self.cwnd += packets;
+            }
+        } else if diff > self.config.beta {
+            self.cwnd -= 1.0;
+            self.ssthresh = self.ssthresh.min(self.cwnd - 1.0);
+        } else if diff < self.config.alpha {
+            self.cwnd += 1.0;
+        }
+        self.cwnd = self.cwnd.max(MIN_WINDOW);
+        // Linux: `tcp_current_ssthresh`.
+        self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
+    }
+
+    /// Loss is answered as by Reno (Brakmo and Peterson 1995 s3.1).
+    fn on_congestion(&mut self) {
+        self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW);
+        self.cwnd = self.ssthresh;
+        self.rest();
+    }
+
+    /// Linux: samples of a recovery do not count.
+    fn rest(&mut self) {
+        (self.smallest, self.samples) = (f64::INFINITY, 0);
+    }
+}
+
+impl PathController for Vegas {
+    fn on_event(&mut self, _now: Time, event: &Event, view: &SubflowView) {
+        match event {
+            Event::Acked(acked) if acked.in_recovery => self.rest(),
+            Event::Acked(acked) if !acked.app_limited => self.on_ack(acked, view.delivered),
+            Event::Congestion { .. } | Event::Ecn { .. } | Event::Penalised => self.on_congestion(),
+            Event::Timeout => {
+                self.on_congestion();
+                self.cwnd = 1.0;
+            }
+            _ => {}
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let ssthresh = self.ssthresh.is_finite().then(|| Bytes::from_f64(self.ssthresh * self.mss));
+        Limits { cwnd: Bytes::from_f64(self.cwnd * self.mss), pacing: None, ssthresh }
+    }
+
+    fn inspect(&self, out: &mut dyn Probe) {
+        out.value("cwnd_bytes", self.cwnd * self.mss);
+        out.value("base_rtt_s", self.base);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vegas(cwnd: f64, slow_start: bool) -> Vegas {
+        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+        let mut vegas = Vegas::new(Config { alpha: 2.0, beta: 4.0, gamma: 1.0 }, init);
+        vegas.cwnd = cwnd;
+        vegas.base = 0.1;
+        if !slow_start {
+            vegas.ssthresh = 1.0;
+        }
+        vegas
+    }
+
+    fn after(mut vegas: Vegas, rtt: f64) -> f64 {
+        vegas.on_round(rtt, 1.0);
+        vegas.cwnd
+    }
+
+    #[test]
+    fn a_few_packets_are_kept_queued() {
+        // diff = 20 * 5/105 = 0.95 < 2: up. 20 * 15/115 = 2.6: stay. 20 * 30/130 = 4.6 > 4: down.
+        assert!((after(vegas(20.0, false), 0.105) - 21.0).abs() < 1e-12);
+        assert!((after(vegas(20.0, false), 0.115) - 20.0).abs() < 1e-12);
+        assert!((after(vegas(20.0, false), 0.130) - 19.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn slow_start_ends_when_one_packet_is_queued() {
+        // diff = 20 * 10/110 = 1.8 > 1: floor(20 * 100/110) + 1 = 19.
+        let mut ending = vegas(20.0, true);
+        ending.on_round(0.11, 1.0);
+        assert!((ending.cwnd - 19.0).abs() < 1e-12 && ending.cwnd >= ending.ssthresh);
+        // 20 * 4/104 = 0.77.
+        assert!((after(vegas(20.0, true), 0.104) - 21.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_loss_halves() {
+        let mut vegas = vegas(20.0, false);
+        vegas.on_congestion();
+        assert!((vegas.cwnd - 10.0).abs() < 1e-12);
+    }
+}
