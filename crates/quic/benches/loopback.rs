@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use manypath_core::AlgorithmSpec;
-use manypath_quic::{
-    Bind, ClientConfig, Identity, PathConfig, Server, ServerConfig, TransportConfig, Trust, connect,
-};
+use manypath_quic::{Bind, ClientConfig, Identity, PathConfig, Server, ServerConfig, TransportConfig, Trust, connect};
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -49,7 +47,8 @@ async fn session(paths: usize) -> f64 {
     let cc = std::env::var("CC").unwrap_or_else(|_| "cubic".to_owned());
     let transport = TransportConfig { cc: cc.parse::<AlgorithmSpec>().unwrap(), ..TransportConfig::default() };
     let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-    let config = ServerConfig { listen, identity: Identity::Ephemeral, transport: transport.clone(), ..ServerConfig::default() };
+    let config =
+        ServerConfig { listen, identity: Identity::Ephemeral, transport: transport.clone(), ..ServerConfig::default() };
     let server = Server::bind(config).await.unwrap();
     let config = ClientConfig {
         paths: (0..paths).map(|index| PathConfig::new(format!("path{index}"), Bind::Any)).collect(),
@@ -94,7 +93,8 @@ async fn stream() -> f64 {
     let certificate = certified.cert.der().clone();
     let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
     let tls13 = &[&rustls::version::TLS13];
-    let crypto = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(tls13).unwrap();
+    let crypto =
+        rustls::ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(tls13).unwrap();
     let crypto = crypto.with_no_client_auth().with_single_cert(vec![certificate.clone()], key.into()).unwrap();
     // noq's own windows: with larger ones a burst of loss overruns its reassembly ("too many gaps").
     let transport = Arc::new(noq::TransportConfig::default());

@@ -155,7 +155,8 @@ impl Client {
     fn report(&self) -> ConnectError {
         let describe = |held: &Waiting| {
             let error = held.last_error.as_ref();
-            let error = error.map_or_else(|| format!("{} does not answer", self.remote(&held.path)), ToString::to_string);
+            let error =
+                error.map_or_else(|| format!("{} does not answer", self.remote(&held.path)), ToString::to_string);
             format!("{}: {error}", held.path.name)
         };
         let detail = self.waiting().iter().map(describe).collect::<Vec<_>>().join("; ");

@@ -79,8 +79,7 @@ pub(crate) async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<
     let key = opened.engine.lock().paths.find(&path.name);
     let lost = |reason: &str| PathError::Lost { remote, reason: reason.to_owned() };
     let key = key.ok_or_else(|| lost("the path was removed"))?;
-    let subflow =
-        opened.engine.attach(key, Arc::clone(&carrier)).map_err(|error| lost(&error.to_string()))?;
+    let subflow = opened.engine.attach(key, Arc::clone(&carrier)).map_err(|error| lost(&error.to_string()))?;
     tokio::spawn(listen(Arc::clone(&opened.engine), Arc::clone(&carrier), recv));
     Ok(Up { engine: opened.engine, key, subflow, carrier })
 }
@@ -105,9 +104,7 @@ async fn dial(client: &Client, path: &PathConfig, remote: SocketAddr) -> Result<
     let connecting = endpoint
         .connect_with(config, remote, &client.tls.server_name)
         .map_err(|error| PathError::Lost { remote, reason: error.to_string() })?;
-    let failed = |error: &ConnectionError| {
-        client.tls.refusal(remote, error).unwrap_or_else(|| explain(remote, error))
-    };
+    let failed = |error: &ConnectionError| client.tls.refusal(remote, error).unwrap_or_else(|| explain(remote, error));
     let connection = connecting.await.map_err(|error| failed(&error))?;
     // Before that, packet numbers of the handshake mix with ours.
     connection.handshake_confirmed().await.map_err(|error| failed(&error))?;

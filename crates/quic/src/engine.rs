@@ -433,8 +433,9 @@ impl State {
             }
         }
         if acknowledged {
+            let left_edge = self.session.queue().left_edge();
             for (id, flow) in &mut self.flows {
-                flow.on_released(self.session.released(*id));
+                flow.on_acknowledged(self.session.released(*id), left_edge);
             }
         }
         Ok(())

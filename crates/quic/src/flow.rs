@@ -71,11 +71,14 @@ impl SendFlow {
         check_writable(state, self.id)?;
         state.session.finish(self.id).map_err(|_| FlowError::Ended)?;
         self.ended = true;
+        if let Some(flow) = state.flows.get_mut(&self.id) {
+            flow.sent_until = state.session.queue().admitted();
+        }
         self.handle.engine.kick();
         Ok(())
     }
 
-    /// Waits until the peer's session has everything written so far.
+    /// Waits until the peer's session has everything written so far, and the end if the flow was finished.
     ///
     /// # Errors
     /// If the peer stopped the flow, or the connection ended before.
@@ -86,7 +89,7 @@ impl SendFlow {
             if let Some(code) = flow.stopped {
                 return Poll::Ready(Err(FlowError::Stopped { code }.into()));
             }
-            if flow.released == flow.written {
+            if state.session.queue().left_edge() >= flow.sent_until {
                 return Poll::Ready(Ok(()));
             }
             if let Some(reason) = &state.ended {
@@ -129,6 +132,7 @@ impl AsyncWrite for SendFlow {
         let len = usize::try_from(accepted).map_or(bytes.len(), |accepted| accepted.min(bytes.len()));
         flow.send.write(flow.written, &bytes[..len]);
         flow.written += accepted;
+        flow.sent_until = state.session.queue().admitted();
         state.written += accepted;
         engine.kick();
         Poll::Ready(Ok(len))

@@ -2,6 +2,8 @@
 
 use std::task::Waker;
 
+use manypath_core::DataSeq;
+
 use crate::buffer::Buffer;
 
 /// Both halves of a flow.
@@ -11,9 +13,10 @@ pub(crate) struct FlowState {
     pub(crate) send: Buffer,
     /// Arrived, not yet read.
     pub(crate) recv: Buffer,
-    /// Bytes the application wrote, and up to where they are acknowledged.
+    /// Bytes the application wrote.
     pub(crate) written: u64,
-    pub(crate) released: u64,
+    /// Everything the application did with the sending half takes sequence numbers below this.
+    pub(crate) sent_until: DataSeq,
     /// The peer gave up sending.
     pub(crate) reset: Option<u32>,
     /// The peer gave up reading.
@@ -65,22 +68,18 @@ impl FlowState {
         self.wake_delivery();
     }
 
-    /// The peer's session has everything below `offset`.
-    pub(crate) fn on_released(&mut self, offset: u64) {
-        let offset = offset.min(self.written);
-        if offset > self.released {
-            self.released = offset;
-            self.send.release(offset);
-            if self.released == self.written {
-                self.wake_delivery();
-            }
+    /// The peer's session has everything of the flow below `offset`, and of the connection below `left_edge`.
+    pub(crate) fn on_acknowledged(&mut self, offset: u64, left_edge: DataSeq) {
+        self.send.release(offset.min(self.written));
+        if left_edge >= self.sent_until {
+            self.wake_delivery();
         }
     }
 
     /// Both directions are over. Says whether nobody holds the flow any more.
     pub(crate) fn on_closed(&mut self) -> bool {
         self.closed = true;
-        self.released = self.written;
+        self.sent_until = DataSeq::ZERO;
         self.send.clear();
         self.recv.clear();
         self.wake_all();

@@ -134,13 +134,7 @@ impl Guest {
     fn attach(self, engine: &Arc<Engine>) -> Result<(), GreetError> {
         let carrier = Arc::new(Carrier::new(self.connection, self.reports, self.send, Some(self.local)));
         let remote = carrier.remote().ok_or_else(|| refuse(code::BUSY, "the connection is over"))?;
-        let path = NewPath {
-            name: remote.to_string(),
-            remote,
-            cost: 1.0,
-            priority: Priority::Normal,
-            kept: false,
-        };
+        let path = NewPath { name: remote.to_string(), remote, cost: 1.0, priority: Priority::Normal, kept: false };
         let key = engine.lock().paths.add(path);
         if let Err(error) = engine.attach(key, Arc::clone(&carrier)) {
             engine.forget_path(key);

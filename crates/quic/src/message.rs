@@ -222,13 +222,7 @@ mod tests {
         vec![
             Message::Hello(Hello { version: 1, limits, max_paths: 8, token: b"secret".to_vec() }),
             Message::Join(Join { version: 1, session, nonce: [1; 16], proof: Proof([2; 32]) }),
-            Message::Welcome(Welcome {
-                version: 1,
-                session,
-                limits,
-                max_paths: 8,
-                linger: Duration::from_secs(60),
-            }),
+            Message::Welcome(Welcome { version: 1, session, limits, max_paths: 8, linger: Duration::from_secs(60) }),
             Message::Joined(Proof([3; 32])),
             Message::Close { code: 9, reason: "fertig".to_owned() },
         ]

@@ -168,7 +168,8 @@ impl Paths {
             old.1.close(code::NO_ERROR, "replaced");
             self.detach(now, session, old.0, &old.1);
         }
-        let (cost, priority) = self.entry_mut(key).map_or((1.0, Priority::Normal), |entry| (entry.cost, entry.priority));
+        let (cost, priority) =
+            self.entry_mut(key).map_or((1.0, Priority::Normal), |entry| (entry.cost, entry.priority));
         let id = session.add_path(now, PathInit { max_datagram: Bytes::new(size as u64), cost, priority })?;
         if self.carriers.len() <= id.index() {
             self.carriers.resize_with(id.index() + 1, || None);
@@ -183,13 +184,7 @@ impl Paths {
     }
 
     /// Takes a carrier away from its path. On a server the path goes with it. Says whether it was attached.
-    pub(crate) fn detach(
-        &mut self,
-        now: Time,
-        session: &mut Session,
-        id: SubflowId,
-        carrier: &Arc<Carrier>,
-    ) -> bool {
+    pub(crate) fn detach(&mut self, now: Time, session: &mut Session, id: SubflowId, carrier: &Arc<Carrier>) -> bool {
         if !self.is_attached(id, carrier) {
             return false;
         }

@@ -42,9 +42,7 @@ impl Secret {
     /// Derives the secret of a session from its first carrier.
     pub(crate) fn of_first_carrier(carrier: &noq::Connection, session: SessionId) -> Result<Self, NoKey> {
         let mut key = [0; 32];
-        carrier
-            .export_keying_material(&mut key, b"EXPORTER-manypath-session", &session.0)
-            .map_err(|_| NoKey)?;
+        carrier.export_keying_material(&mut key, b"EXPORTER-manypath-session", &session.0).map_err(|_| NoKey)?;
         Ok(Self { session, key: hmac::Key::new(hmac::HMAC_SHA256, &key) })
     }
 

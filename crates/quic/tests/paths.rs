@@ -90,8 +90,7 @@ async fn the_session_opens_on_the_path_that_works() {
     let (dead, alive) = (relay(&server, 0.0), relay(&server, 0.0));
     dead.set_down(true);
     let config = support::client_config(&server, &[dead.local_addr(), alive.local_addr()]);
-    let (client, server_side) =
-        within(async { tokio::join!(manypath_quic::connect(config), server.accept()) }).await;
+    let (client, server_side) = within(async { tokio::join!(manypath_quic::connect(config), server.accept()) }).await;
     let (client, server_side) = (client.unwrap(), server_side.unwrap());
     transfer(&client, &server_side, &pattern(1 << 20, 7)).await;
     assert_eq!(client.stats().paths[0].state, PathState::Connecting);
@@ -146,8 +145,7 @@ async fn paths_are_added_and_removed_by_name() {
 
 #[tokio::test]
 async fn a_session_ends_when_it_has_no_path_for_too_long() {
-    let transport =
-        TransportConfig { linger: manypath_core::Duration::from_millis(300), ..TransportConfig::default() };
+    let transport = TransportConfig { linger: manypath_core::Duration::from_millis(300), ..TransportConfig::default() };
     let pair = pair(transport, &[0.0]).await;
     pair.client.remove_path("path0").unwrap();
     let (client, server) = within(async { tokio::join!(pair.client.closed(), pair.server_side.closed()) }).await;

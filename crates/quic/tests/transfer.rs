@@ -16,10 +16,7 @@ async fn bytes_cross_two_paths_both_ways() {
     paths_up(&pair.client, 2).await;
     let bytes = pattern(8 << 20, 1);
     let (there, back) = (&bytes[..], &bytes[..4 << 20]);
-    tokio::join!(
-        transfer(&pair.client, &pair.server_side, there),
-        transfer(&pair.server_side, &pair.client, back)
-    );
+    tokio::join!(transfer(&pair.client, &pair.server_side, there), transfer(&pair.server_side, &pair.client, back));
     let stats = pair.client.stats();
     assert_eq!(stats.written, Bytes::new(8 << 20));
     assert_eq!(stats.received, Bytes::new(4 << 20));

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // every test file uses its own part
 
+pub(crate) mod raw;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -9,8 +11,7 @@ use manypath_core::{Bytes, Duration as Span, Rate};
 use manypath_emu::{Relay, RelayConfig};
 use manypath_link::{LinkConfig, Loss, QueueLimit};
 use manypath_quic::{
-    Bind, ClientConfig, Connection, Identity, PathConfig, RecvFlow, Server, ServerConfig, TransportConfig, Trust,
-    connect,
+    Bind, ClientConfig, Connection, PathConfig, RecvFlow, Server, ServerConfig, TransportConfig, Trust, connect,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -32,7 +33,7 @@ pub(crate) fn relay(server: &Server, loss: f64) -> Relay {
 
 pub(crate) async fn server(config: ServerConfig) -> Server {
     let listen = vec![SocketAddr::from(LOOPBACK)];
-    Server::bind(ServerConfig { listen, identity: Identity::Ephemeral, ..config }).await.unwrap()
+    Server::bind(ServerConfig { listen, ..config }).await.unwrap()
 }
 
 /// A client's settings with one path through each of these addresses.

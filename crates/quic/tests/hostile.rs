@@ -1,0 +1,186 @@
+//! Peers and strangers that do not follow the protocol.
+
+mod support;
+
+use std::net::UdpSocket;
+
+use bytes::Bytes;
+use manypath_core::Duration as Span;
+use manypath_quic::{CloseReason, Connection, Server, ServerConfig, connect};
+use support::raw::{Files, Raw};
+use support::{LOOPBACK, client_config, pattern, server, transfer, within};
+
+async fn file_server(name: &str) -> (Files, Server) {
+    let files = Files::new(name);
+    let server = server(ServerConfig {
+        identity: files.identity(),
+        handshake_timeout: Span::from_millis(1000),
+        max_half_open: 64,
+        ..ServerConfig::default()
+    })
+    .await;
+    (files, server)
+}
+
+/// That the server serves on.
+async fn check_alive(server: &Server) {
+    let config = client_config(server, &[server.local_addrs()[0]]);
+    let (client, server_side) = within(async { tokio::join!(connect(config), server.accept()) }).await;
+    transfer(&client.unwrap(), &server_side.unwrap(), &pattern(100_000, 1)).await;
+}
+
+/// Opens a session by hand.
+async fn session(server: &Server, files: &Files) -> (Raw, [u8; 16], Connection) {
+    let mut raw = Raw::connect(server.local_addrs()[0], files).await;
+    let id = within(raw.hello()).await;
+    (raw, id, within(server.accept()).await.unwrap())
+}
+
+#[tokio::test]
+async fn a_replayed_join_is_refused() {
+    let (files, server) = file_server("replay").await;
+    let (first, id, _session) = session(&server, &files).await;
+    let (secret, nonce) = (first.secret(&id), [9; 16]);
+    let mut second = Raw::connect(server.local_addrs()[0], &files).await;
+    let join = [&[0, 1, 0, 0][..], &id, &nonce, &second.proof("client", &secret, &id, &nonce)].concat();
+    second.tell(2, &join).await;
+    let (kind, proof) = within(second.hear()).await;
+    assert_eq!((kind, proof), (4, second.proof("server", &secret, &id, &nonce)));
+    // The very same bytes on another connection.
+    let mut third = Raw::connect(server.local_addrs()[0], &files).await;
+    third.tell(2, &join).await;
+    assert_eq!(within(third.closed_with()).await, 0x06);
+    // And of a session that is not there.
+    let mut fourth = Raw::connect(server.local_addrs()[0], &files).await;
+    let join = [&[0, 1, 0, 0][..], &[8; 16], &nonce, &[0; 32]].concat();
+    fourth.tell(2, &join).await;
+    assert_eq!(within(fourth.closed_with()).await, 0x05);
+    assert!(first.connection.close_reason().is_none() && second.connection.close_reason().is_none());
+    check_alive(&server).await;
+}
+
+#[tokio::test]
+async fn malformed_records_end_the_session_and_nothing_else() {
+    let (files, server) = file_server("records").await;
+    let u64s = |values: &[u64]| values.iter().flat_map(|value| value.to_be_bytes()).collect::<Vec<u8>>();
+    let far = (1_u64 << 61).to_be_bytes();
+    let cases: [(Vec<u8>, u64); 8] = [
+        (vec![], 0x09),
+        (vec![0x01], 0x09),
+        (vec![0x01, 0, 0, 0, 0, 0], 0x09),
+        // DATA far beyond the window, and beyond 2^62.
+        ([&[0x01, 0][..], &[0; 8], &far, &[0; 8], b"x"].concat(), 0x10),
+        ([&[0x01, 0][..], &[0; 8], &[0xff; 8], &[0; 8], b"x"].concat(), 0x09),
+        // Data on a flow that only the server opens.
+        ([&[0x01, 0, 0, 0, 0, 1][..], &[0; 20], b"x"].concat(), 0x14),
+        // Acknowledges what was never sent.
+        ([&[0x04, 0][..], &u64s(&[1 << 20, 1 << 30])].concat(), 0x15),
+        // Seventeen ranges.
+        ([&[0x04, 17][..], &[0; 300]].concat(), 0x09),
+    ];
+    for (record, code) in cases {
+        let (raw, _, session) = session(&server, &files).await;
+        raw.connection.send_datagram(Bytes::from(record.clone())).unwrap();
+        assert_eq!(within(raw.closed_with()).await, code, "{record:02x?}");
+        assert!(matches!(within(session.closed()).await, CloseReason::Protocol(_)));
+    }
+    check_alive(&server).await;
+}
+
+#[tokio::test]
+async fn random_records_do_not_panic_and_unknown_ones_are_ignored() {
+    let (files, server) = file_server("random-records").await;
+    let mut random = pattern(1 << 20, 77).into_iter();
+    for _ in 0..40 {
+        let (raw, _, _session) = session(&server, &files).await;
+        for _ in 0..50 {
+            let mut record: Vec<u8> = random.by_ref().take(60).collect();
+            record[0] %= 14;
+            record.truncate(2 + usize::from(record[1]) % 58);
+            if raw.connection.send_datagram(Bytes::from(record)).is_err() {
+                break;
+            }
+        }
+    }
+    let (raw, _, session) = session(&server, &files).await;
+    raw.connection.send_datagram(Bytes::from_static(&[0x7f, 1, 2, 3])).unwrap();
+    // PING with an unknown flag is answered all the same.
+    raw.connection.send_datagram(Bytes::from_static(&[0x0b, 0x80, 1, 2, 3, 4])).unwrap();
+    within(async {
+        loop {
+            let record = raw.connection.read_datagram().await.unwrap();
+            if record[..] == [0x0c, 0, 1, 2, 3, 4] {
+                break;
+            }
+        }
+    })
+    .await;
+    assert_eq!(session.stats().paths.len(), 1);
+    check_alive(&server).await;
+}
+
+#[tokio::test]
+async fn malformed_messages_end_the_connection() {
+    let (files, server) = file_server("messages").await;
+    let cases: [(u8, Vec<u8>); 6] = [
+        (1, vec![]),
+        (1, vec![0, 1, 0]),
+        (2, vec![0, 1, 0, 0, 1]),
+        (3, vec![0; 48]),
+        // A token longer than the message.
+        (1, [&[0, 1, 0, 0][..], &[0; 24], &[0xff, 0xff], b"abc"].concat()),
+        // A window beyond 2^62.
+        (1, [&[0, 1, 0, 0][..], &[0xff; 24], &[0, 0]].concat()),
+    ];
+    for (kind, body) in cases {
+        let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+        raw.tell(kind, &body).await;
+        assert_eq!(within(raw.closed_with()).await, 0x08, "{kind} {body:02x?}");
+    }
+    // Unknown messages are skipped.
+    let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+    raw.tell(99, b"later").await;
+    within(raw.hello()).await;
+    let _session = within(server.accept()).await.unwrap();
+    // But not a second HELLO.
+    raw.tell(1, &[0; 30]).await;
+    assert_eq!(within(raw.closed_with()).await, 0x08);
+    check_alive(&server).await;
+}
+
+#[tokio::test]
+async fn who_neither_opens_nor_joins_must_go() {
+    let (files, server) = file_server("half-open").await;
+    let idle = Raw::connect(server.local_addrs()[0], &files).await;
+    assert_eq!(within(idle.closed_with()).await, 0x07);
+    check_alive(&server).await;
+}
+
+#[tokio::test]
+async fn random_datagrams_to_the_port_change_nothing() {
+    let (_files, server) = file_server("datagrams").await;
+    let address = server.local_addrs()[0];
+    let config = client_config(&server, &[address]);
+    let (client, server_side) = within(async { tokio::join!(connect(config), server.accept()) }).await;
+    let (client, server_side) = (client.unwrap(), server_side.unwrap());
+    let stranger = std::thread::spawn(move || {
+        let socket = UdpSocket::bind(std::net::SocketAddr::from(LOOPBACK)).unwrap();
+        let random = pattern(1 << 20, 99);
+        for start in 0..2000 {
+            let len = usize::from(random[start]) * 5;
+            let mut datagram = random[start..start + len].to_vec();
+            // Long headers of QUIC v1, as often as not.
+            if let [first, version @ ..] = &mut datagram[..]
+                && version.len() > 4
+                && start % 2 == 0
+            {
+                *first |= 0xc0;
+                version[..4].copy_from_slice(&[0, 0, 0, 1]);
+            }
+            let _ = socket.send_to(&datagram, address);
+        }
+    });
+    transfer(&client, &server_side, &pattern(4 << 20, 2)).await;
+    stranger.join().unwrap();
+    transfer(&client, &server_side, &pattern(1 << 20, 3)).await;
+}

@@ -1,0 +1,173 @@
+//! What a server and a client refuse, and that the error says why.
+
+mod support;
+
+use std::time::Duration;
+
+use manypath_core::Duration as Span;
+use manypath_quic::{
+    BindError, ClientConfig, ConnectError, Fingerprint, PathError, Server, ServerConfig, TransportConfig, Trust,
+    connect,
+};
+use support::raw::{Files, Raw, handshake};
+use support::{client_config, paths_up, pattern, server, transfer, within};
+
+async fn refusal(config: ClientConfig) -> PathError {
+    match within(connect(config)).await {
+        Err(ConnectError::Path { error, .. }) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_fingerprint() {
+    let server = server(ServerConfig::default()).await;
+    let expected = Fingerprint([7; 32]);
+    let address = server.local_addrs()[0];
+    let config = ClientConfig { trust: Trust::Fingerprint(expected), ..client_config(&server, &[address, address]) };
+    let error = refusal(config).await;
+    let PathError::WrongFingerprint { expected: e, presented: p, .. } = &error else { panic!("{error}") };
+    assert_eq!((*e, *p), (expected, server.fingerprint()));
+    assert!(error.to_string().contains(&server.fingerprint().to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn a_wrong_token_and_a_missing_one() {
+    let server = server(ServerConfig { token: Some("open sesame".to_owned()), ..ServerConfig::default() }).await;
+    let config = || client_config(&server, &[server.local_addrs()[0]]);
+    for token in [None, Some(""), Some("open sesam"), Some("open sesame!")] {
+        let error = refusal(ClientConfig { token: token.map(str::to_owned), ..config() }).await;
+        assert!(matches!(error, PathError::WrongToken { .. }), "{token:?}: {error}");
+    }
+    within(connect(ClientConfig { token: Some("open sesame".to_owned()), ..config() })).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_or_for_another_name() {
+    let (files, others) = (Files::new("authority"), Files::new("others"));
+    let server = server(ServerConfig { identity: files.identity(), ..ServerConfig::default() }).await;
+    let config = |path: &Files, server_name: &str| ClientConfig {
+        trust: Trust::CaFile { path: path.cert.clone(), server_name: server_name.to_owned() },
+        ..client_config(&server, &[server.local_addrs()[0]])
+    };
+    within(connect(config(&files, "localhost"))).await.unwrap();
+    for wrong in [config(&others, "localhost"), config(&files, "example.org")] {
+        let error = refusal(wrong).await;
+        assert!(matches!(error, PathError::Certificate { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn another_version() {
+    let files = Files::new("version");
+    let server = server(ServerConfig { identity: files.identity(), ..ServerConfig::default() }).await;
+    let error = handshake(server.local_addrs()[0], &files, b"manypath/2").await.unwrap_err();
+    // TLS alert 120, no_application_protocol.
+    assert!(error.to_string().contains("error 120"), "{error}");
+    // By its own word, within the protocol.
+    let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+    raw.tell(1, &[&[0, 2][..], &[0; 28]].concat()).await;
+    assert_eq!(within(raw.closed_with()).await, 0x02);
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_something_else() {
+    let files = Files::new("something-else");
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider);
+    let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).unwrap().with_no_client_auth();
+    let chain = rustls::pki_types::pem::PemObject::pem_file_iter(&files.cert).unwrap().map(Result::unwrap).collect();
+    let key = rustls::pki_types::pem::PemObject::from_pem_file(&files.key).unwrap();
+    let mut tls = builder.with_single_cert(chain, key).unwrap();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let crypto = noq::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    let config = noq::ServerConfig::with_crypto(std::sync::Arc::new(crypto));
+    let endpoint = noq::Endpoint::server(config, std::net::SocketAddr::from(support::LOOPBACK)).unwrap();
+    let address = endpoint.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let _ = incoming.await;
+        }
+    });
+    let trust = Trust::Fingerprint(Fingerprint([0; 32]));
+    let error = refusal(ClientConfig::new(address, trust)).await;
+    assert!(matches!(error, PathError::Version { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_at_the_address() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let config = ClientConfig {
+        connect_timeout: Span::from_millis(500),
+        ..ClientConfig::new(silent.local_addr().unwrap(), Trust::Fingerprint(Fingerprint([0; 32])))
+    };
+    let error = within(connect(config)).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Timeout { .. }), "{error}");
+    assert!(error.to_string().contains("does not answer"), "{error}");
+}
+
+#[tokio::test]
+async fn more_sessions_than_allowed() {
+    let server = server(ServerConfig { max_sessions: 1, ..ServerConfig::default() }).await;
+    let config = || client_config(&server, &[server.local_addrs()[0]]);
+    let first = within(connect(config())).await.unwrap();
+    let error = refusal(config()).await;
+    assert!(matches!(error, PathError::Busy { .. }), "{error}");
+    first.close(0, "");
+    first.closed().await;
+    // As soon as the server has heard of it.
+    within(async {
+        while connect(config()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_paths_than_allowed() {
+    let server = server(ServerConfig { max_paths_per_session: 2, ..ServerConfig::default() }).await;
+    let address = server.local_addrs()[0];
+    let config = client_config(&server, &[address, address, address]);
+    let (client, server_side) = within(async { tokio::join!(connect(config), server.accept()) }).await;
+    let (client, server_side) = (client.unwrap(), server_side.unwrap());
+    paths_up(&client, 2).await;
+    within(async {
+        while !client.stats().paths.iter().any(|path| path.last_error.is_some()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert_eq!(server_side.stats().paths.len(), 2);
+    transfer(&client, &server_side, &pattern(1 << 20, 1)).await;
+}
+
+#[tokio::test]
+async fn a_session_that_lasts_too_long() {
+    let config = ServerConfig { session_lifetime: Span::from_millis(300), ..ServerConfig::default() };
+    let server = server(config).await;
+    let client = within(connect(client_config(&server, &[server.local_addrs()[0]]))).await.unwrap();
+    let reason = within(client.closed()).await;
+    assert!(matches!(reason, manypath_quic::CloseReason::Server(_)), "{reason}");
+}
+
+#[tokio::test]
+async fn settings_that_make_no_sense() {
+    let server = server(ServerConfig::default()).await;
+    let address = server.local_addrs()[0];
+    let mut config = client_config(&server, &[address, address]);
+    config.paths[1].name = config.paths[0].name.clone();
+    assert!(matches!(connect(config).await, Err(ConnectError::DuplicateName(_))));
+    let transport = TransportConfig { cc: "warp".parse().unwrap(), ..TransportConfig::default() };
+    let config = ClientConfig { transport: transport.clone(), ..client_config(&server, &[address]) };
+    assert!(matches!(connect(config).await, Err(ConnectError::Algorithm(_))));
+    let error = Server::bind(ServerConfig { transport, ..ServerConfig::default() }).await.unwrap_err();
+    assert!(matches!(error, BindError::Algorithm(_)), "{error}");
+    let error = Server::bind(ServerConfig { listen: vec![address], ..ServerConfig::default() }).await.unwrap_err();
+    assert!(matches!(error, BindError::Socket { .. }), "{error}");
+    let mut config = client_config(&server, &[address]);
+    config.paths[0].bind = manypath_quic::Bind::Interface("no-such-if0".to_owned());
+    config.connect_timeout = Span::from_millis(500);
+    let error = connect(config).await.unwrap_err();
+    assert!(error.to_string().contains("no-such-if0"), "{error}");
+}
