@@ -336,7 +336,7 @@ fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
 const PATIENCE: Duration = Duration::from_secs(1_500);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_byte_arrives_once_and_in_order(plan in plan(Mutation::None)) {
