@@ -1,6 +1,5 @@
 //! `perf`: how fast does it go? Memory to memory, in the manner of iperf3.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
