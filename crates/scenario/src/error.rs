@@ -1,0 +1,137 @@
+//! Why a scenario file was refused, where, and what to do.
+
+use manypath_link::{ConfigError, TraceError};
+
+/// A fault in a scenario file and its place.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {problem}")]
+pub struct ScenarioError {
+    /// The file as it was named.
+    pub file: String,
+    /// Line, from one.
+    pub line: usize,
+    /// Column in characters, from one.
+    pub column: usize,
+    /// What is wrong.
+    pub problem: Box<Problem>,
+}
+
+/// What is wrong with a scenario; each message says what to do.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is not TOML, or has unknown keys, missing keys or values of the wrong kind.
+    #[error("{0}")]
+    Syntax(String),
+    /// The file is larger than a scenario can be.
+    #[error("the file has {0} bytes, more than 16 MiB: describe repeated things with 'count'")]
+    TooLong(usize),
+    /// There is no topology of this name.
+    #[error("there is no topology '{name}'; there are {known}")]
+    UnknownTopology {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// There is no link of this name.
+    #[error("there is no link '{name}'; there are {known}")]
+    UnknownLink {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The topology has no paths of this name.
+    #[error("the topology has no role '{name}'; it has {known}")]
+    UnknownRole {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Two things have one name.
+    #[error("the name '{0}' is given twice: names must differ")]
+    SameName(String),
+    /// A name is missing or has characters that reports cannot show.
+    #[error("'{0}' is no name: use letters, digits, and - _ . /")]
+    BadName(String),
+    /// A value that is needed is not there.
+    #[error("{what} needs '{key}': {remedy}")]
+    Missing {
+        /// What.
+        what: String,
+        /// The key.
+        key: &'static str,
+        /// What to write.
+        remedy: &'static str,
+    },
+    /// Values exclude each other.
+    #[error("{what} has both '{first}' and '{second}': keep one")]
+    Both {
+        /// What.
+        what: String,
+        /// A key.
+        first: &'static str,
+        /// Another.
+        second: &'static str,
+    },
+    /// A link's values make no sense.
+    #[error("link '{name}': {source}")]
+    Link {
+        /// Which.
+        name: String,
+        /// What is wrong.
+        source: ConfigError,
+    },
+    /// A trace cannot be read.
+    #[error("the trace '{path}' cannot be read: {reason}")]
+    TraceFile {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A trace makes no sense.
+    #[error("the trace '{path}': {source}")]
+    Trace {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        source: TraceError,
+    },
+    /// A route has no links.
+    #[error("the route is empty: name at least one link")]
+    EmptyRoute,
+    /// A route passes a link or a node twice.
+    #[error("the route passes '{0}' twice: a packet would go round in a circle")]
+    Cycle(String),
+    /// Links of a route do not meet.
+    #[error("the route breaks between '{first}', which ends at {end}, and '{second}', which begins at {begin}")]
+    Broken {
+        /// A link.
+        first: String,
+        /// Its end.
+        end: String,
+        /// The next link.
+        second: String,
+        /// Its beginning.
+        begin: String,
+    },
+    /// A link of a route has no link back.
+    #[error("'{0}' has no link back: give the path's 'back' route, or the link without 'one-way'")]
+    NoWayBack(String),
+    /// A number is out of range.
+    #[error("{what} is {value}: it must be {range}")]
+    OutOfRange {
+        /// What.
+        what: String,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        range: &'static str,
+    },
+    /// There is nothing to run.
+    #[error("nothing is sent: add a [[connection]] or a [[source]]")]
+    Nothing,
+}

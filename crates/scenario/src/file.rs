@@ -1,0 +1,296 @@
+//! The tables of a scenario file, as they are written.
+//!
+//! Doc comments here are the descriptions of the JSON schema.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::units::{AQueue, ARate, AShare, ASize, ASpan, AnAlgorithm, Located, Text, Timing};
+
+/// A scenario: a network, what runs over it, and for how long.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct File {
+    /// What the scenario is called in reports; the file's name without one.
+    pub(crate) name: Option<String>,
+    /// Simulated time.
+    pub(crate) duration: Located<Text<ASpan>>,
+    /// Time at the start that summaries leave out.
+    pub(crate) warmup: Option<Located<Text<ASpan>>>,
+    /// Interval of time series; none are recorded without it.
+    pub(crate) sample: Option<Located<Text<ASpan>>>,
+    /// A named topology: its links, and its roles for connections.
+    pub(crate) topology: Option<Located<String>>,
+    /// Links, or changes to the topology's.
+    #[serde(default)]
+    pub(crate) link: Vec<Located<LinkTable>>,
+    /// Connections.
+    #[serde(default)]
+    pub(crate) connection: Vec<Located<ConnectionTable>>,
+    /// Traffic that does not react.
+    #[serde(default)]
+    pub(crate) source: Vec<Located<SourceTable>>,
+}
+
+/// A link: one direction of it, and unless `one-way` is set a second one called `NAME/back`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct LinkTable {
+    /// Its name; a name of the topology's changes that link.
+    pub(crate) name: String,
+    /// The node it begins at. Routes over links with nodes must be connected.
+    pub(crate) from: Option<String>,
+    /// The node it ends at.
+    pub(crate) to: Option<String>,
+    /// Whether there is no link back.
+    pub(crate) one_way: bool,
+    /// Rate.
+    pub(crate) rate: Option<Text<ARate>>,
+    /// A Mahimahi trace in place of a rate: a file, relative to the scenario.
+    pub(crate) trace: Option<String>,
+    /// Propagation delay, one way.
+    pub(crate) delay: Option<Text<ASpan>>,
+    /// Extra delay, drawn evenly from zero up to this for every packet.
+    pub(crate) jitter: Option<Text<ASpan>>,
+    /// Whether jitter may reorder packets.
+    pub(crate) reorder: Option<bool>,
+    /// Drop-tail limit of the queue.
+    pub(crate) queue: Option<Text<AQueue>>,
+    /// Random loss before the queue.
+    pub(crate) loss: Option<Text<AShare>>,
+    /// Mean length of a burst of losses in packets, at least 1: the loss is then bursty (Gilbert).
+    pub(crate) loss_burst: Option<f64>,
+    /// Mark ECN-capable packets that find more than this in the queue.
+    pub(crate) ecn: Option<Text<AQueue>>,
+    /// Random early detection.
+    pub(crate) red: Option<RedTable>,
+    /// Changes over time.
+    pub(crate) schedule: Option<Vec<ChangeTable>>,
+    /// Values drawn anew at intervals.
+    pub(crate) redraw: Option<RedrawTable>,
+    /// What is different on the way back; without it the way back has the same rate and delay and loses nothing.
+    pub(crate) back: Option<BackTable>,
+}
+
+/// The way back of a link.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct BackTable {
+    /// Rate.
+    pub(crate) rate: Option<Text<ARate>>,
+    /// Propagation delay, one way.
+    pub(crate) delay: Option<Text<ASpan>>,
+    /// Drop-tail limit of the queue.
+    pub(crate) queue: Option<Text<AQueue>>,
+    /// Random loss before the queue.
+    pub(crate) loss: Option<Text<AShare>>,
+}
+
+/// Random early detection.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RedTable {
+    /// Lower threshold of the average queue.
+    pub(crate) min: Text<AQueue>,
+    /// Upper threshold of the average queue.
+    pub(crate) max: Text<AQueue>,
+    /// Drop probability at the upper threshold.
+    pub(crate) max_probability: Text<AShare>,
+    /// Weight of the newest sample in the average; 0.002 is usual.
+    #[serde(default = "usual_weight")]
+    pub(crate) weight: f64,
+    /// Whether the probability rises to one between the upper threshold and twice that.
+    #[serde(default)]
+    pub(crate) gentle: bool,
+    /// Whether ECN-capable packets are marked where others are dropped early.
+    #[serde(default)]
+    pub(crate) ecn: bool,
+}
+
+fn usual_weight() -> f64 {
+    0.002
+}
+
+/// A line of a schedule: what is given replaces what was in force.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ChangeTable {
+    /// When.
+    pub(crate) at: Text<ASpan>,
+    /// New rate; zero is an outage.
+    pub(crate) rate: Option<Text<ARate>>,
+    /// New propagation delay.
+    pub(crate) delay: Option<Text<ASpan>>,
+    /// New jitter.
+    pub(crate) jitter: Option<Text<ASpan>>,
+    /// New random loss.
+    pub(crate) loss: Option<Text<AShare>>,
+}
+
+/// Values drawn anew at intervals. Each is `{ between = [A, B] }`, `{ one-of = [...] }` or `{ mean = A, deviation = B }`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RedrawTable {
+    /// The interval.
+    pub(crate) every: Text<ASpan>,
+    /// Rate.
+    pub(crate) rate: Option<DrawTable<ARate>>,
+    /// Propagation delay.
+    pub(crate) delay: Option<DrawTable<ASpan>>,
+    /// Random loss.
+    pub(crate) loss: Option<DrawTable<AShare>>,
+}
+
+/// How a value is drawn: exactly one of `between`, `one-of`, and `mean` with `deviation`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", bound = "")]
+#[schemars(bound = "W: crate::units::Written")]
+pub(crate) struct DrawTable<W: crate::units::Written> {
+    /// Evenly between two values.
+    pub(crate) between: Option<[Text<W>; 2]>,
+    /// One of these, each as likely.
+    pub(crate) one_of: Option<Vec<Text<W>>>,
+    /// Mean of a normal distribution cut at zero.
+    pub(crate) mean: Option<Text<W>>,
+    /// Its standard deviation.
+    pub(crate) deviation: Option<Text<W>>,
+}
+
+/// A connection, or `count` equal ones.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct ConnectionTable {
+    /// Its name; with `count` the names end with -1, -2, ...
+    pub(crate) name: String,
+    /// How many equal connections.
+    pub(crate) count: Option<u32>,
+    /// Congestion controller.
+    pub(crate) cc: Option<Located<Text<AnAlgorithm>>>,
+    /// Packet scheduler.
+    pub(crate) scheduler: Option<Located<Text<AnAlgorithm>>>,
+    /// How subflows recover from loss.
+    pub(crate) transport: TransportName,
+    /// Loss recovery of `tcp` subflows.
+    pub(crate) recovery: RecoveryName,
+    /// The least retransmission timeout of `tcp` subflows.
+    pub(crate) min_rto: Option<Text<ASpan>>,
+    /// The topology's paths of this name.
+    pub(crate) role: Option<Located<String>>,
+    /// Its paths, where no role is given.
+    pub(crate) path: Vec<Located<PathTable>>,
+    /// What it sends: as much as it can, without this.
+    pub(crate) file: Option<Text<ASize>>,
+    /// Files of a size that arrive one after another.
+    pub(crate) arrivals: Option<ArrivalsTable>,
+    /// An application that writes at this rate.
+    pub(crate) rate: Option<Text<ARate>>,
+    /// An application that is busy for a while and silent for a while.
+    pub(crate) on_off: Option<OnOffTable>,
+    /// When it starts.
+    pub(crate) start: Option<Text<ASpan>>,
+    /// When it stops writing.
+    pub(crate) stop: Option<Text<ASpan>>,
+    /// Size of a full data packet on the wire, from the IP header on.
+    pub(crate) packet: Option<Text<ASize>>,
+    /// What of it is neither payload nor record header.
+    pub(crate) overhead: Option<Text<ASize>>,
+    /// The most data written and not acknowledged.
+    pub(crate) send_buffer: Option<Text<ASize>>,
+    /// The most data received and not read.
+    pub(crate) receive_buffer: Option<Text<ASize>>,
+    /// Initial window in packets.
+    pub(crate) initial_window: Option<u64>,
+    /// An acknowledgement covers this many packets.
+    pub(crate) ack_every: Option<u32>,
+    /// The longest that a packet waits for its acknowledgement.
+    pub(crate) max_ack_delay: Option<Text<ASpan>>,
+    /// How much a paced subflow may catch up at once.
+    pub(crate) pacing_burst: Option<Text<ASpan>>,
+    /// Whether packets say that they understand ECN.
+    pub(crate) ecn: bool,
+}
+
+/// How subflows recover from loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TransportName {
+    /// As over QUIC datagrams.
+    #[default]
+    Quic,
+    /// As Multipath TCP.
+    Tcp,
+}
+
+/// Loss recovery of `tcp` subflows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RecoveryName {
+    /// RFC 6675.
+    #[default]
+    Sack,
+    /// RFC 6582.
+    NewReno,
+}
+
+/// One path of a connection.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct PathTable {
+    /// Names of links from the first host to the second.
+    pub(crate) route: Vec<String>,
+    /// Names of links back; without it the links back of the route, from its end.
+    pub(crate) back: Option<Vec<String>>,
+    /// Relative cost of a byte.
+    pub(crate) cost: Option<f64>,
+    /// Whether the path is used only when no other can be.
+    pub(crate) backup: bool,
+}
+
+/// Files that arrive one after another.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ArrivalsTable {
+    /// The size of each.
+    pub(crate) size: Text<ASize>,
+    /// Mean time between arrivals.
+    pub(crate) every: Text<ASpan>,
+    /// Whether the times are all the same or exponential.
+    #[serde(default)]
+    pub(crate) timing: Timing,
+}
+
+/// Busy and silent times.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct OnOffTable {
+    /// Mean length of the busy time.
+    pub(crate) on: Text<ASpan>,
+    /// Mean length of the silence.
+    pub(crate) off: Text<ASpan>,
+    /// Whether both are all the same or exponential.
+    #[serde(default)]
+    pub(crate) timing: Timing,
+}
+
+/// Traffic that does not react to the network.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct SourceTable {
+    /// Its name.
+    pub(crate) name: String,
+    /// Names of links.
+    pub(crate) route: Vec<String>,
+    /// Rate while on.
+    pub(crate) rate: Text<ARate>,
+    /// Size of its packets.
+    pub(crate) packet: Option<Text<ASize>>,
+    /// Whether the times between packets are all the same or exponential.
+    #[serde(default)]
+    pub(crate) timing: Timing,
+    /// Busy and silent times, exponential; always on without it.
+    pub(crate) on_off: Option<OnOffTable>,
+    /// When it starts.
+    pub(crate) start: Option<Text<ASpan>>,
+    /// When it stops.
+    pub(crate) stop: Option<Text<ASpan>>,
+}

@@ -1,0 +1,192 @@
+//! A scenario after all checks: what engines and theory read.
+//!
+//! Names are resolved to indices, units to types, repeated things are written out. Whoever has a [`Scenario`] need not check
+//! it again.
+
+use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority, Rate, Time};
+use manypath_link::LinkConfig;
+
+/// A network, what runs over it, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What it is called in reports.
+    pub name: String,
+    /// Simulated time.
+    pub duration: Duration,
+    /// Time at the start that summaries leave out (time series do not).
+    pub warmup: Duration,
+    /// Interval of time series; `None`: none are recorded.
+    pub sample: Option<Duration>,
+    /// Directed links; routes name them by index.
+    pub links: Vec<Link>,
+    /// Connections in the order of their names in reports.
+    pub connections: Vec<Connection>,
+    /// Traffic that does not react.
+    pub sources: Vec<Source>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Its name; it also names its random streams.
+    pub name: String,
+    /// The node it begins at; empty where the scenario names no nodes.
+    pub from: String,
+    /// The node it ends at; empty where the scenario names no nodes.
+    pub to: String,
+    /// The model.
+    pub config: LinkConfig,
+    /// Values drawn anew at intervals, on top of the model's schedule.
+    pub redraw: Option<Redraw>,
+}
+
+/// Values of a link that are drawn anew at intervals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Redraw {
+    /// The interval; the first draw is at time zero.
+    pub every: Duration,
+    /// The rate in bits per second.
+    pub rate: Option<Draw>,
+    /// The propagation delay in seconds.
+    pub delay: Option<Draw>,
+    /// The probability of random loss.
+    pub loss: Option<Draw>,
+}
+
+/// How a value is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Draw {
+    /// Evenly between two values.
+    Uniform(f64, f64),
+    /// One of several values, each as likely.
+    Choice(Vec<f64>),
+    /// From a normal distribution cut at zero: mean and standard deviation.
+    Normal(f64, f64),
+}
+
+/// How a path's carrier recovers from loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// As over QUIC datagrams: RFC 9002 finds losses, the session decides where lost data goes.
+    Quic,
+    /// As Multipath TCP: a sequence space a subflow, delivered in order, losses resent on the same subflow.
+    Tcp {
+        /// How a subflow recovers.
+        recovery: Recovery,
+        /// The least retransmission timeout (RFC 6298 s2.4 says 1 s, Linux uses 200 ms).
+        min_rto: Duration,
+    },
+}
+
+/// Loss recovery of a `tcp` subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// RFC 6582: one loss a round trip.
+    NewReno,
+    /// RFC 6675: by selective acknowledgements.
+    Sack,
+}
+
+/// A connection between two hosts, data from the first to the second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Its name, unique; it also names its random streams.
+    pub name: String,
+    /// Congestion controller.
+    pub cc: AlgorithmSpec,
+    /// Packet scheduler.
+    pub scheduler: AlgorithmSpec,
+    /// How its subflows recover from loss.
+    pub transport: Transport,
+    /// Its subflows' paths, in the order of subflow ids; at least one.
+    pub paths: Vec<Path>,
+    /// What it sends.
+    pub workload: Workload,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops writing; `None`: never.
+    pub stop: Option<Time>,
+    /// Size on the wire of a full data packet, from the IP header on.
+    pub packet: Bytes,
+    /// What of it is neither payload nor record header: IP, UDP, and the carrier's own.
+    pub overhead: Bytes,
+    /// What a data record adds to its payload.
+    pub record_header: Bytes,
+    /// The most data written and not acknowledged.
+    pub send_buffer: Bytes,
+    /// The most data received and not read.
+    pub receive_buffer: Bytes,
+    /// Initial window in packets.
+    pub initial_window: u64,
+    /// A carrier's acknowledgement covers this many packets when nothing is unusual.
+    pub ack_every: u32,
+    /// The longest that a packet waits for its acknowledgement.
+    pub max_ack_delay: Duration,
+    /// How much a paced subflow may catch up at once.
+    pub pacing_burst: Duration,
+    /// Whether packets say that they understand ECN.
+    pub ecn: bool,
+}
+
+/// One path of a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// Links from the first host to the second, by index; at least one.
+    pub forward: Vec<usize>,
+    /// Links back, by index; at least one.
+    pub backward: Vec<usize>,
+    /// Relative cost of a byte.
+    pub cost: f64,
+    /// Everyday path or backup.
+    pub priority: Priority,
+}
+
+/// What a connection sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// As much as it can.
+    Endless,
+    /// So much, once.
+    File(Bytes),
+    /// Files, each in a flow of its own.
+    Arrivals {
+        /// The size of each.
+        size: Bytes,
+        /// Mean time between arrivals.
+        every: Duration,
+        /// Whether the times between arrivals are exponential (Poisson arrivals) or all the same.
+        poisson: bool,
+    },
+    /// An application that writes at a rate, and keeps what the connection does not take.
+    Rate(Rate),
+    /// An application that has as much as the connection takes for `on`, and nothing for `off`.
+    OnOff {
+        /// Mean length of the busy time.
+        on: Duration,
+        /// Mean length of the silence.
+        off: Duration,
+        /// Whether both are exponential or all the same.
+        random: bool,
+    },
+}
+
+/// Traffic that does not react to the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// Its name, unique; it also names its random stream.
+    pub name: String,
+    /// Links, by index; at least one.
+    pub route: Vec<usize>,
+    /// Rate while on.
+    pub rate: Rate,
+    /// Size of its packets on the wire.
+    pub packet: Bytes,
+    /// Whether the times between packets are exponential or all the same.
+    pub poisson: bool,
+    /// Mean lengths of busy and silent times, exponential; `None`: always on.
+    pub on_off: Option<(Duration, Duration)>,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops; `None`: never.
+    pub stop: Option<Time>,
+}
