@@ -175,7 +175,10 @@ impl<L: Law> Aimd<L> {
             let delivered = view.get(id).map_or(acked.delivered_at_send + acked.bytes, |subflow| subflow.delivered);
             match hystart.on_ack(acked, delivered) {
                 Growth::Grow(of) => share = of,
-                Growth::Exit => own.ssthresh = own.cwnd,
+                Growth::Exit => {
+                    own.ssthresh = own.cwnd;
+                    own.hystart = None;
+                }
             }
         }
         let Some(own) = self.windows.get(id) else { return };

@@ -129,7 +129,10 @@ impl Cubic {
                     self.cwnd += share * segments;
                     return;
                 }
-                Growth::Exit => self.ssthresh = self.cwnd,
+                Growth::Exit => {
+                    self.ssthresh = self.cwnd;
+                    self.hystart = None;
+                }
             }
         }
         let mut epoch = self.epoch.unwrap_or_else(|| self.start_epoch(now));

@@ -50,7 +50,7 @@ impl HyStart {
             self.samples = 0;
             // RFC 9406 s4.2: the round in which conservative slow start began counts as one.
             if let Some((_, left)) = &mut self.conservative {
-                *left -= 1;
+                *left = left.saturating_sub(1);
                 if *left == 0 {
                     return Growth::Exit;
                 }

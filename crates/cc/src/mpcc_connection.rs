@@ -81,7 +81,7 @@ struct Subflow {
 enum Phase {
     /// All double; the utility before.
     SlowStart(Option<f64>),
-    /// This subflow is below its base rate.
+    /// The subflow at this place of the order is below its base rate.
     Below(usize),
     /// It is above; the utility when it was below.
     Above(usize, f64),
@@ -93,6 +93,8 @@ pub struct MpccConnection {
     config: Config,
     /// By subflow id.
     subflows: Vec<Option<Subflow>>,
+    /// The active ones in the order in which they began to send: probing follows it, since ids mean nothing.
+    order: Vec<usize>,
     phase: Phase,
     epoch: u32,
     /// Probing distance of the round, Mbit/s.
@@ -104,7 +106,15 @@ pub struct MpccConnection {
 impl MpccConnection {
     /// A controller without subflows.
     pub const fn new(config: Config) -> Self {
-        Self { config, subflows: Vec::new(), phase: Phase::SlowStart(None), epoch: 0, omega: 0.0, deadline: None }
+        Self {
+            config,
+            subflows: Vec::new(),
+            order: Vec::new(),
+            phase: Phase::SlowStart(None),
+            epoch: 0,
+            omega: 0.0,
+            deadline: None,
+        }
     }
 
     fn active(&self) -> impl Iterator<Item = &Subflow> {
@@ -135,13 +145,9 @@ impl MpccConnection {
         self.deadline = Some(now + rtt.mul_f64(PATIENCE).max(Duration::from_millis(1)));
     }
 
-    /// The first active subflow from `index` on.
-    fn next_active(&self, index: usize) -> Option<usize> {
-        (index..self.subflows.len()).find(|&at| self.subflows[at].as_ref().is_some_and(|subflow| subflow.active))
-    }
-
     /// Probes one subflow while the others keep their base rates.
-    fn probe(&mut self, now: Time, index: usize, phase: Phase) {
+    fn probe(&mut self, now: Time, place: usize, phase: Phase) {
+        let Some(&index) = self.order.get(place) else { return };
         self.phase = phase;
         let side = if matches!(phase, Phase::Below(_)) { -self.omega } else { self.omega };
         for (at, slot) in self.subflows.iter_mut().enumerate() {
@@ -157,9 +163,10 @@ impl MpccConnection {
     fn round(&mut self, now: Time) {
         let total: f64 = self.active().map(|subflow| subflow.base).sum();
         self.omega = self.config.omega * total;
-        if let Some(first) = self.next_active(0) {
-            self.probe(now, first, Phase::Below(first));
+        if self.order.is_empty() {
+            self.deadline = None;
         }
+        self.probe(now, 0, Phase::Below(0));
     }
 
     /// Repeats what the experiment under way was for, when its subflows have changed.
@@ -210,7 +217,7 @@ impl MpccConnection {
     fn repeat(&mut self, now: Time) {
         match self.phase {
             Phase::SlowStart(_) => self.begin(now),
-            Phase::Below(index) | Phase::Above(index, _) => self.probe(now, index, self.phase),
+            Phase::Below(place) | Phase::Above(place, _) => self.probe(now, place, self.phase),
         }
     }
 
@@ -231,19 +238,19 @@ impl MpccConnection {
                     self.round(now);
                 }
             }
-            Phase::Below(index) => self.probe(now, index, Phase::Above(index, utility)),
-            Phase::Above(index, below) => {
+            Phase::Below(place) => self.probe(now, place, Phase::Above(place, utility)),
+            Phase::Above(place, below) => {
+                let index = self.order.get(place).copied().unwrap_or(usize::MAX);
                 if let Some(Some(subflow)) = self.subflows.get_mut(index) {
                     let low = (subflow.base - self.omega).clamp(MIN_RATE, MAX_RATE);
                     let gradient = (utility - below) / (subflow.rate - low);
                     subflow.gradient = if gradient.is_finite() { gradient } else { 0.0 };
                 }
-                match self.next_active(index + 1) {
-                    Some(next) => self.probe(now, next, Phase::Below(next)),
-                    None => {
-                        self.step();
-                        self.round(now);
-                    }
+                if place + 1 < self.order.len() {
+                    self.probe(now, place + 1, Phase::Below(place + 1));
+                } else {
+                    self.step();
+                    self.round(now);
                 }
             }
         }
@@ -264,6 +271,7 @@ impl MpccConnection {
         if !subflow.active {
             subflow.active = true;
             subflow.srtt = view.srtt.or(subflow.srtt);
+            self.order.push(id.index());
             self.restart(now);
         }
     }
@@ -290,6 +298,7 @@ impl CongestionControl for MpccConnection {
     fn remove_subflow(&mut self, now: Time, id: SubflowId) {
         let Some(slot) = self.subflows.get_mut(id.index()) else { return };
         if slot.take().is_some_and(|subflow| subflow.active) {
+            self.order.retain(|&index| index != id.index());
             self.restart(now);
         }
     }
@@ -314,6 +323,7 @@ impl CongestionControl for MpccConnection {
                 subflow.monitor.clear();
                 let was_active = core::mem::replace(&mut subflow.active, false);
                 if was_active {
+                    self.order.retain(|&index| index != id.index());
                     self.restart(now);
                 }
                 return;
@@ -369,6 +379,7 @@ mod tests {
             held.add_subflow(Time::ZERO, SubflowId(id), init);
             let subflow = held.subflows[id as usize].as_mut().unwrap();
             (subflow.rate, subflow.base, subflow.active) = (*rate, *rate, true);
+            held.order.push(id as usize);
         }
         held
     }
@@ -433,7 +444,7 @@ mod tests {
         let mut held = connection(&[60.0, 40.0]);
         held.round(Time::ZERO);
         held.remove_subflow(Time::ZERO, SubflowId(0));
-        assert_eq!(held.phase, Phase::Below(1));
+        assert_eq!((held.phase, held.order.as_slice()), (Phase::Below(0), [1].as_slice()));
         close(held.omega, 2.0);
     }
 }

@@ -42,7 +42,10 @@ impl Reno {
         {
             match hystart.on_ack(packet, delivered) {
                 Growth::Grow(of) => share = of,
-                Growth::Exit => self.ssthresh = self.cwnd,
+                Growth::Exit => {
+                    self.ssthresh = self.cwnd;
+                    self.hystart = None;
+                }
             }
         }
         if self.cwnd < self.ssthresh {

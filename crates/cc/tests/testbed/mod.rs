@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use manypath_cc::{Acked, CongestionControl, Event, SubflowInit};
+use manypath_cc::{Acked, CongestionControl, Event, Limits, SubflowInit};
 use manypath_core::{
     Bytes, Duration, PacketNumber, Rate, RttEstimator, SubflowId, SubflowState, SubflowView, Time, View,
 };
@@ -112,8 +112,7 @@ impl Testbed {
             let held = &mut self.connections[connection];
             let id = SubflowId(u32::try_from(held.view.subflows.len()).unwrap());
             held.view.subflows.push(SubflowView::new(id, Bytes::new(MSS)));
-            let init = SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) };
-            held.cc.add_subflow(start, id, init);
+            held.cc.add_subflow(start, id, init());
             let index = self.subflows.len();
             self.subflows.push(Subflow {
                 link,
@@ -366,5 +365,55 @@ impl Testbed {
         let span = end.since(start).as_secs_f64();
         let rate = |(b, a): (&Vec<f64>, &Vec<f64>)| b.iter().zip(a).map(|(b, a)| (a - b) * 8e-6 / span).collect();
         before.iter().zip(&after).map(rate).collect()
+    }
+}
+
+/// What subflows are given when they join.
+pub fn init() -> SubflowInit {
+    SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) }
+}
+
+/// A view that follows replayed events well enough for controllers that read it.
+pub struct Replay {
+    pub cc: Box<dyn CongestionControl>,
+    pub view: View,
+}
+
+impl Replay {
+    pub fn new(cc: Box<dyn CongestionControl>, subflows: u32) -> Self {
+        let mut replay = Self { cc, view: View::default() };
+        for id in 0..subflows {
+            replay.view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(MSS)));
+            replay.cc.add_subflow(Time::ZERO, SubflowId(id), init());
+        }
+        replay
+    }
+
+    pub fn step(&mut self, now: Time, id: SubflowId, event: &Event) -> Limits {
+        while self.cc.next_timer().is_some_and(|at| at < now) {
+            let before = self.cc.next_timer().unwrap();
+            self.cc.on_timer(before, &self.view);
+            if self.cc.next_timer() == Some(before) {
+                break;
+            }
+        }
+        let view = &mut self.view.subflows[id.index()];
+        match event {
+            Event::Sent { bytes, .. } => view.in_flight += *bytes,
+            Event::Acked(acked) => {
+                view.in_flight -= acked.bytes;
+                view.delivered += acked.bytes;
+                view.srtt = Some(view.srtt.map_or(acked.rtt, |srtt| (srtt * 7 + acked.rtt) / 8));
+                view.min_rtt = view.min_rtt.min(acked.rtt);
+            }
+            Event::Lost { bytes, .. } => view.in_flight -= *bytes,
+            _ => {}
+        }
+        self.cc.on_event(now, id, event, &self.view);
+        let limits = self.cc.limits(id);
+        let view = &mut self.view.subflows[id.index()];
+        view.cwnd = limits.cwnd;
+        view.pacing = limits.pacing;
+        limits
     }
 }
