@@ -57,6 +57,8 @@ pub struct ServerConfig {
     pub token: Option<String>,
     /// How data moves.
     pub transport: TransportConfig,
+    /// Whether a client may choose the algorithms that its session sends with, among those that exist.
+    pub allow_choice: bool,
     /// The most sessions at once; further ones are refused.
     pub max_sessions: usize,
     /// The most paths of one session; further joins are refused.
@@ -76,6 +78,7 @@ impl Default for ServerConfig {
             identity: Identity::Ephemeral,
             token: None,
             transport: TransportConfig::default(),
+            allow_choice: true,
             max_sessions: 1024,
             max_paths_per_session: 8,
             session_lifetime: Duration::from_secs(24 * 3600),
@@ -119,6 +122,16 @@ impl PathConfig {
     }
 }
 
+/// The algorithms that a client would like the server to send with. A server that does not know one, or does not let
+/// clients choose, uses its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Congestion controller; `None`: the server's own.
+    pub cc: Option<AlgorithmSpec>,
+    /// Packet scheduler; `None`: the server's own.
+    pub sched: Option<AlgorithmSpec>,
+}
+
 /// A client's settings.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
@@ -130,8 +143,10 @@ pub struct ClientConfig {
     pub token: Option<String>,
     /// The paths; none: every interface with a default route, as they come and go.
     pub paths: Vec<PathConfig>,
-    /// How data moves.
+    /// How data moves from here.
     pub transport: TransportConfig,
+    /// How data should move from the server.
+    pub wish: Wish,
     /// How long to try to open the session, over all paths together.
     pub connect_timeout: Duration,
 }
@@ -145,6 +160,7 @@ impl ClientConfig {
             token: None,
             paths: Vec::new(),
             transport: TransportConfig::default(),
+            wish: Wish::default(),
             connect_timeout: Duration::from_secs(15),
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath_core::{Duration as Span, SubflowId};
+use manypath_core::{AlgorithmSpec, Duration as Span, SubflowId};
 use manypath_session::Role;
 use noq::{ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream, TokioRuntime};
 
@@ -115,11 +115,14 @@ async fn dial(client: &Client, path: &PathConfig, remote: SocketAddr) -> Result<
 /// Opens the session.
 async fn open(client: &Arc<Client>, dialled: &mut Dialled) -> Result<Opened, PathError> {
     let transport = &client.config.transport;
+    let name = |wish: Option<&AlgorithmSpec>| wish.map(ToString::to_string).unwrap_or_default();
     let hello = Hello {
         version: VERSION,
         limits: settings::limits(transport),
         max_paths: MAX_PATHS,
         token: client.config.token.clone().unwrap_or_default().into_bytes(),
+        cc: name(client.config.wish.cc.as_ref()),
+        sched: name(client.config.wish.sched.as_ref()),
     };
     let Message::Welcome(welcome) = dialled.ask(&Message::Hello(hello)).await? else {
         return Err(dialled.misbehaves("it answers HELLO with something else"));

@@ -1,5 +1,6 @@
 //! A server's side of opening and joining.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,14 +96,15 @@ async fn open(shared: &Arc<Shared>, mut guest: Guest, hello: Hello) -> Result<()
     if !shared.has_room() {
         return Err(refuse(code::BUSY, "the server has as many sessions as it takes"));
     }
-    let transport = &shared.config.transport;
+    let own = &shared.config.transport;
+    let transport = if shared.config.allow_choice { settings::chosen(own, &hello) } else { Cow::Borrowed(own) };
     let max_paths = shared.config.max_paths_per_session;
     let id = SessionId(proof::random().map_err(internal)?);
     let secret = Secret::of_first_carrier(&guest.connection, id).map_err(internal)?;
-    let session = settings::session(transport, Role::Server, hello.limits, max_paths).map_err(internal)?;
+    let session = settings::session(&transport, Role::Server, hello.limits, max_paths).map_err(internal)?;
     let engine = Engine::start(session, transport.linger, shared.config.session_lifetime).map_err(internal)?;
     shared.on_opened(secret, &engine);
-    let limits = settings::limits(transport);
+    let limits = settings::limits(&transport);
     let welcome = Welcome { version: VERSION, session: id, limits, max_paths, linger: transport.linger };
     guest.answer(&Message::Welcome(welcome)).await?;
     guest.attach(&engine)?;

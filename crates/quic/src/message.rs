@@ -44,6 +44,10 @@ pub(crate) struct Hello {
     pub(crate) limits: PeerLimits,
     pub(crate) max_paths: u32,
     pub(crate) token: Vec<u8>,
+    /// The congestion controller that the server is asked to send with, as its name is written; empty: the server's own.
+    pub(crate) cc: String,
+    /// The same for the scheduler.
+    pub(crate) sched: String,
 }
 
 /// What a client says to add a carrier.
@@ -86,9 +90,9 @@ impl Message {
                 body.extend([0, 0]);
                 put_limits(&mut body, &hello.limits);
                 body.extend(hello.max_paths.to_be_bytes());
-                let token = &hello.token[..hello.token.len().min(MAX_TEXT)];
-                body.extend(u16::try_from(token.len()).unwrap_or(0).to_be_bytes());
-                body.extend(token);
+                put_text(&mut body, &hello.token[..hello.token.len().min(MAX_TEXT)]);
+                put_text(&mut body, truncated(&hello.cc).as_bytes());
+                put_text(&mut body, truncated(&hello.sched).as_bytes());
                 kind::HELLO
             }
             Self::Join(join) => {
@@ -134,11 +138,10 @@ impl Message {
             kind::HELLO => {
                 let (version, _) = (input.u16()?, input.u16()?);
                 let (limits, max_paths) = (input.limits()?, input.u32()?);
-                let len = usize::from(input.u16()?);
-                if len > MAX_TEXT {
-                    return Err(MessageError::OutOfRange);
-                }
-                Self::Hello(Hello { version, limits, max_paths, token: input.take(len)?.to_vec() })
+                let token = input.text()?.to_vec();
+                let (cc, sched) = (input.text()?, input.text()?);
+                let name = |text| String::from_utf8_lossy(text).into_owned(); // what is no text names nothing that exists
+                Self::Hello(Hello { version, limits, max_paths, token, cc: name(cc), sched: name(sched) })
             }
             kind::JOIN => {
                 let (version, _) = (input.u16()?, input.u16()?);
@@ -174,6 +177,12 @@ fn put_limits(out: &mut Vec<u8>, limits: &PeerLimits) {
     out.extend(limits.max_flows.to_be_bytes());
 }
 
+/// A text of at most [`MAX_TEXT`] bytes, after its length.
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend(u16::try_from(text.len()).unwrap_or(0).to_be_bytes());
+    out.extend(text);
+}
+
 /// What is left of a body.
 struct Reader<'a> {
     rest: &'a [u8],
@@ -200,6 +209,15 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
+    /// A text after its length.
+    fn text(&mut self) -> Result<&'a [u8], MessageError> {
+        let len = usize::from(self.u16()?);
+        if len > MAX_TEXT {
+            return Err(MessageError::OutOfRange);
+        }
+        self.take(len)
+    }
+
     /// A window: below 2^62, so that sums never overflow.
     fn window(&mut self) -> Result<Bytes, MessageError> {
         let window = u64::from_be_bytes(self.array()?);
@@ -220,7 +238,14 @@ mod tests {
             PeerLimits { receive_window: Bytes::new(1 << 24), flow_window: Bytes::new(1 << 20), max_flows: 256 };
         let session = SessionId([7; 16]);
         vec![
-            Message::Hello(Hello { version: 1, limits, max_paths: 8, token: b"secret".to_vec() }),
+            Message::Hello(Hello {
+                version: 1,
+                limits,
+                max_paths: 8,
+                token: b"secret".to_vec(),
+                cc: "mpcc-loss".to_owned(),
+                sched: String::new(),
+            }),
             Message::Join(Join { version: 1, session, nonce: [1; 16], proof: Proof([2; 32]) }),
             Message::Welcome(Welcome { version: 1, session, limits, max_paths: 8, linger: Duration::from_secs(60) }),
             Message::Joined(Proof([3; 32])),

@@ -1,17 +1,31 @@
 //! From a user's settings to a session.
 
-use manypath_core::{AlgorithmSpec, SpecError};
+use std::borrow::Cow;
+
+use manypath_core::SpecError;
 use manypath_session::{Config, PeerLimits, Role, Session};
 
 use crate::config::TransportConfig;
+use crate::message::Hello;
 use crate::proof;
 
 /// Checks the names of algorithms before anything is connected.
 pub(crate) fn check(transport: &TransportConfig) -> Result<(), SpecError> {
-    let named = |spec: &AlgorithmSpec| spec.clone();
-    manypath_cc::create(&named(&transport.cc), 0)?;
-    manypath_sched::create(&named(&transport.sched))?;
+    manypath_cc::create(&transport.cc, 0)?;
+    manypath_sched::create(&transport.sched)?;
     Ok(())
+}
+
+/// A server's settings with the algorithms that a client asks for, where they exist.
+pub(crate) fn chosen<'a>(transport: &'a TransportConfig, hello: &Hello) -> Cow<'a, TransportConfig> {
+    let mut chosen = Cow::Borrowed(transport);
+    if let Some(cc) = hello.cc.parse().ok().filter(|cc| manypath_cc::create(cc, 0).is_ok()) {
+        chosen.to_mut().cc = cc;
+    }
+    if let Some(sched) = hello.sched.parse().ok().filter(|sched| manypath_sched::create(sched).is_ok()) {
+        chosen.to_mut().sched = sched;
+    }
+    chosen
 }
 
 /// What this end tells the other.
@@ -44,4 +58,25 @@ pub(crate) fn session(
         ..Config::new(role)
     };
     Ok(Session::new(config, cc, sched))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen_names(cc: &str, sched: &str) -> (String, String) {
+        let transport = TransportConfig::default();
+        let (cc, sched) = (cc.to_owned(), sched.to_owned());
+        let hello = Hello { version: 1, limits: limits(&transport), max_paths: 8, token: Vec::new(), cc, sched };
+        let chosen = chosen(&transport, &hello);
+        (chosen.cc.to_string(), chosen.sched.to_string())
+    }
+
+    #[test]
+    fn a_client_chooses_among_what_exists() {
+        assert_eq!(chosen_names("reno", "round-robin"), ("reno".into(), "round-robin".into()));
+        assert_eq!(chosen_names("", ""), ("cubic".into(), "minrtt".into()));
+        assert_eq!(chosen_names("nothing", "minrtt:no=1"), ("cubic".into(), "minrtt".into()));
+        assert_eq!(chosen_names("\u{fffd}", "round-robin"), ("cubic".into(), "round-robin".into()));
+    }
 }

@@ -66,7 +66,7 @@ async fn another_version() {
     assert!(error.to_string().contains("error 120"), "{error}");
     // By its own word, within the protocol.
     let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
-    raw.tell(1, &[&[0, 2][..], &[0; 28]].concat()).await;
+    raw.tell(1, &[&[0, 2][..], &[0; 32]].concat()).await;
     assert_eq!(within(raw.closed_with()).await, 0x02);
 }
 

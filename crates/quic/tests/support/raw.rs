@@ -91,7 +91,7 @@ impl Raw {
     pub(crate) async fn hello(&mut self) -> [u8; 16] {
         let window = (16_u64 << 20).to_be_bytes();
         let limits = [&window[..], &window, &256_u32.to_be_bytes(), &8_u32.to_be_bytes()].concat();
-        self.tell(1, &[&[0, 1, 0, 0], &limits[..], &[0, 0]].concat()).await;
+        self.tell(1, &[&[0, 1, 0, 0], &limits[..], &[0; 6]].concat()).await;
         let (kind, body) = self.hear().await;
         assert_eq!((kind, &body[..4], body.len()), (3, &[0, 1, 0, 0][..], 48));
         body[4..20].try_into().unwrap()
