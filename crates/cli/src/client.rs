@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use manypath_core::{AlgorithmSpec, Priority};
-use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, Trust};
+use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, Trust, Wish};
 
 use crate::algorithms;
 use crate::target::Host;
@@ -200,8 +200,9 @@ impl ClientArgs {
         config.token = self.token.clone();
         config.transport.linger = manypath_core::Duration::from_secs_f64(self.timeout.as_secs_f64());
         let (cc, sched) = algorithms.chosen();
-        config.transport.cc = cc.clone().unwrap_or(config.transport.cc);
-        config.transport.sched = sched.clone().unwrap_or(config.transport.sched);
+        config.wish = Wish { cc: cc.clone(), sched: sched.clone() };
+        config.transport.cc = cc.unwrap_or(config.transport.cc);
+        config.transport.sched = sched.unwrap_or(config.transport.sched);
         manypath_quic::connect(config).await.with_context(|| format!("cannot connect to {host}"))
     }
 }

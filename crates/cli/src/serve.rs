@@ -84,6 +84,7 @@ impl ListenArgs {
             listen: self.listen.clone(),
             identity,
             token: token.map(str::to_owned),
+            allow_choice: !self.no_choice,
             ..ServerConfig::default()
         };
         let (cc, sched) = algorithms.chosen();
