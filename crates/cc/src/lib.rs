@@ -38,6 +38,7 @@ pub mod sbd_ecn;
 pub mod seeds;
 pub mod semicoupled;
 pub mod tccc;
+pub mod timers;
 pub mod uncoupled;
 pub mod uni_mptcp;
 pub mod vegas;

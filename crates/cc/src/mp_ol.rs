@@ -17,6 +17,7 @@ use crate::controller::{CongestionControl, Limits, Probe, SubflowInit};
 use crate::event::Event;
 use crate::lia;
 use crate::monitor::{self, Monitor, Report};
+use crate::timers::Timers;
 
 /// Parameters of MP-OL.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -326,12 +327,13 @@ pub struct MpOl {
     subflows: Vec<Option<Subflow>>,
     /// The windows that LIA couples; of subflows that do not monitor, rate times RTT.
     windows: Windows,
+    timers: Timers,
 }
 
 impl MpOl {
     /// A controller without subflows.
     pub fn new(config: Config) -> Self {
-        Self { config, subflows: Vec::new(), windows: Windows::default() }
+        Self { config, subflows: Vec::new(), windows: Windows::default(), timers: Timers::default() }
     }
 
     /// The rates of the other running subflows, Mbit/s.
@@ -349,6 +351,7 @@ impl MpOl {
             return;
         };
         act(own, &self.config, window, others);
+        self.timers.set(id, own.monitor.next_timer());
         if !own.is_monitoring() {
             window.cwnd = (own.base * 1e6 / 8.0 * own.rtt().as_secs_f64() / own.mss).max(1.0);
         }
@@ -417,6 +420,7 @@ impl CongestionControl for MpOl {
             self.subflows.resize_with(id.index() + 1, || None);
         }
         self.subflows[id.index()] = Some(Subflow::new(&self.config, init));
+        self.timers.set(id, None);
         let mss = init.mss.as_f64().max(1.0);
         let window = Window { mss, cwnd: 1.0, ssthresh: f64::INFINITY, rtt: 0.0, failed: false, hystart: None };
         self.windows.insert(id, window);
@@ -426,6 +430,7 @@ impl CongestionControl for MpOl {
         if let Some(slot) = self.subflows.get_mut(id.index()) {
             *slot = None;
             self.windows.remove(id);
+            self.timers.set(id, None);
         }
     }
 
@@ -452,17 +457,17 @@ impl CongestionControl for MpOl {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.subflows.iter().flatten().filter_map(|own| own.monitor.next_timer()).min()
+        self.timers.next()
     }
 
     fn on_timer(&mut self, now: Time, view: &View) {
         for subflow in &view.subflows {
-            self.with(subflow.id, |own, config, window, others| {
-                if own.monitor.next_timer().is_some_and(|at| at <= now) {
+            if self.timers.get(subflow.id).is_some_and(|at| at <= now) {
+                self.with(subflow.id, |own, config, window, others| {
                     own.advance(now, config);
                     own.settle(now, config, window, others);
-                }
-            });
+                });
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use crate::ascent::{Ascent, Config, Defaults};
 use crate::controller::{CongestionControl, Limits, Probe, SubflowInit};
 use crate::event::Event;
 use crate::seeds::Seeds;
+use crate::timers::Timers;
 
 /// Defaults of `mpcc-loss` (MPCC s7.1: gamma = 0; steps and bounds as its release).
 pub const LOSS: Defaults =
@@ -28,12 +29,13 @@ pub struct Mpcc {
     subflows: Vec<Option<Ascent>>,
     /// Sum of all published rates, Mbit/s.
     total: f64,
+    timers: Timers,
 }
 
 impl Mpcc {
     /// A controller without subflows.
-    pub const fn new(config: Config, seeds: Seeds) -> Self {
-        Self { config, seeds, subflows: Vec::new(), total: 0.0 }
+    pub fn new(config: Config, seeds: Seeds) -> Self {
+        Self { config, seeds, subflows: Vec::new(), total: 0.0, timers: Timers::default() }
     }
 
     /// Sums anew rather than adding differences, so that rounding errors do not build up.
@@ -46,6 +48,7 @@ impl Mpcc {
         let Some(Some(own)) = self.subflows.get_mut(id.index()) else { return };
         let before = own.published();
         act(own, (self.total - before).max(0.0));
+        self.timers.set(id, own.next_timer());
         if own.published().to_bits() != before.to_bits() {
             self.sum();
         }
@@ -58,12 +61,14 @@ impl CongestionControl for Mpcc {
             self.subflows.resize_with(id.index() + 1, || None);
         }
         self.subflows[id.index()] = Some(Ascent::new(self.config, self.seeds.generator(id), init));
+        self.timers.set(id, None);
         self.sum();
     }
 
     fn remove_subflow(&mut self, _now: Time, id: SubflowId) {
         if let Some(slot) = self.subflows.get_mut(id.index()) {
             *slot = None;
+            self.timers.set(id, None);
             self.sum();
         }
     }
@@ -79,16 +84,14 @@ impl CongestionControl for Mpcc {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.subflows.iter().flatten().filter_map(Ascent::next_timer).min()
+        self.timers.next()
     }
 
     fn on_timer(&mut self, now: Time, view: &View) {
         for subflow in &view.subflows {
-            self.with(subflow.id, |ascent, others| {
-                if ascent.next_timer().is_some_and(|at| at <= now) {
-                    ascent.on_timer(now, others);
-                }
-            });
+            if self.timers.get(subflow.id).is_some_and(|at| at <= now) {
+                self.with(subflow.id, |ascent, others| ascent.on_timer(now, others));
+            }
         }
     }
 

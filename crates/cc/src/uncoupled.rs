@@ -4,6 +4,7 @@ use manypath_core::{SubflowId, Time, View};
 
 use crate::controller::{CongestionControl, Limits, PathController, Probe, SubflowInit};
 use crate::event::Event;
+use crate::timers::Timers;
 
 /// Lifts a [`PathController`] to a [`CongestionControl`] whose subflows know nothing of each other.
 ///
@@ -13,12 +14,13 @@ pub struct Uncoupled<C> {
     paths: Vec<Option<C>>,
     /// Makes the controller of a new subflow; the id is there to seed its randomness.
     make: Box<dyn Fn(Time, SubflowId, SubflowInit) -> C + Send>,
+    timers: Timers,
 }
 
 impl<C: PathController> Uncoupled<C> {
     /// A controller that makes each subflow's own with `make`.
     pub fn new(make: impl Fn(Time, SubflowId, SubflowInit) -> C + Send + 'static) -> Self {
-        Self { paths: Vec::new(), make: Box::new(make) }
+        Self { paths: Vec::new(), make: Box::new(make), timers: Timers::default() }
     }
 
     fn path(&self, id: SubflowId) -> Option<&C> {
@@ -38,17 +40,20 @@ impl<C: PathController> CongestionControl for Uncoupled<C> {
             self.paths.resize_with(id.index() + 1, || None);
         }
         self.paths[id.index()] = Some((self.make)(now, id, init));
+        self.timers.set(id, None);
     }
 
     fn remove_subflow(&mut self, _now: Time, id: SubflowId) {
         if let Some(path) = self.paths.get_mut(id.index()) {
             *path = None;
+            self.timers.set(id, None);
         }
     }
 
     fn on_event(&mut self, now: Time, id: SubflowId, event: &Event, view: &View) {
         if let (Some(Some(path)), Some(own)) = (self.paths.get_mut(id.index()), view.get(id)) {
             path.on_event(now, event, own);
+            self.timers.set(id, path.next_timer());
         }
     }
 
@@ -57,15 +62,16 @@ impl<C: PathController> CongestionControl for Uncoupled<C> {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.paths.iter().flatten().filter_map(PathController::next_timer).min()
+        self.timers.next()
     }
 
     fn on_timer(&mut self, now: Time, view: &View) {
         for (path, own) in self.paths.iter_mut().zip(&view.subflows) {
             if let Some(path) = path
-                && path.next_timer().is_some_and(|at| at <= now)
+                && self.timers.get(own.id).is_some_and(|at| at <= now)
             {
                 path.on_timer(now, own);
+                self.timers.set(own.id, path.next_timer());
             }
         }
     }
