@@ -20,7 +20,7 @@ use crate::hystart::{Growth, HyStart};
 const MIN_WINDOW_ALONE: f64 = 2.0;
 /// The same where there are several: together they still have what one flow would keep (RFC 6356 s3, as `lia`, `olia` and
 /// `balia` drafts state it).
-pub const MIN_WINDOW_SEVERAL: f64 = 1.0;
+const MIN_WINDOW_SEVERAL: f64 = 1.0;
 /// Round-trip times below the resolution of engines' clocks are taken for this, seconds.
 const MIN_RTT: f64 = 1e-6;
 

@@ -8,7 +8,7 @@
 //!
 //! - The results of a monitor interval arrive about a round trip after its end. Meanwhile the subflow sends at its base
 //!   rate, and those packets belong to no interval.
-//! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it is discarded and repeated. In slow start, after [`MAX_REPEATS`] of the latter kind the sender
+//! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it is discarded and repeated. In slow start, after `MAX_REPEATS` of the latter kind the sender
 //!   cannot do this rate, and goes back.
 //! - A timeout halves the rate and probes anew, as Vivace's release does. When the subflow is heard again, its capacity is
 //!   unknown: slow start, from that rate.

@@ -1,7 +1,7 @@
 //! BBR version 3 (draft-ietf-ccwg-bbr, revision 02; section numbers are its).
 //!
 //! Version 1's model with bounds learned from loss: a long-term bound from what bandwidth probes found to be too much, and a
-//! short-term one from what was lost since. Gains and thresholds are in [`model`], which also keeps what every packet saw.
+//! short-term one from what was lost since. Gains and thresholds are in the file `model.rs`, which also keeps what every packet saw.
 //!
 //! Every packet is acknowledged by itself here: where the draft looks at one ACK's delivery rate once a round, this takes the
 //! largest of the round. Spurious losses are not undone: no engine reports them. The restart from idle (s5.4) needs nothing,

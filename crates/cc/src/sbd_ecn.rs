@@ -2,7 +2,7 @@
 //!
 //! TCCC (paper 001 s4.4) prefers SB-CC (Wei et al., ToN 2020), which compares ECN marks; that paper was not at hand, so this
 //! definition is ours: two subflows share a bottleneck when the shares of their packets that were marked, interval by
-//! interval, correlate over the last [`WINDOW`] intervals. Marks of one queue come and go for all who use it; independent
+//! interval, correlate over the last 30 intervals. Marks of one queue come and go for all who use it; independent
 //! queues mark at unrelated times.
 
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! TCCC, throughput consistency congestion control (Yang et al., paper 001): coupled slow start (CSS) and aggressive
 //! congestion avoidance (ACA). TCCC+ decouples congestion avoidance of subflows that do not share a bottleneck.
 //!
-//! Differences from the print (all in `reference` terms of paper 001): algorithm 1 line 18 prints `alpha * rtt_r/min_rtt`
+//! Differences from the print: algorithm 1 line 18 prints `alpha * rtt_r/min_rtt`
 //! where only `alpha^(rtt_r/min_rtt)` grows all subflows alike; its line 15 is a no-op unless the second term is the new
 //! sample; algorithm 2 adds packets where algorithm 1 adds bytes. Where the paper is silent: a loss in CSS ends it for all
 //! subflows and the losing one halves; a join that would not fit under the threshold ends CSS; a subflow that joins after

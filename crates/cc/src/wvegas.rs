@@ -3,6 +3,9 @@
 //!
 //! With one subflow it is a Vegas that queues ten packets, except that it uses the mean round-trip time of a round, and backs
 //! off when the queueing delay has doubled. The kernel divides integers; here `diff` is real and only windows are whole.
+//!
+//! That back-off compares a round with the emptiest since the last one, however little was queued then: without noise in
+//! round-trip times it comes long before the link is full, and utilisation stays low, as papers 000 and 003 also found.
 
 use manypath_core::{SubflowId, Time, View};
 

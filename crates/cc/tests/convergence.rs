@@ -73,6 +73,16 @@ fn window_based_controllers_fill_a_deep_buffer() {
 }
 
 #[test]
+fn every_controller_fills_a_single_link() {
+    for algorithm in manypath_cc::algorithms() {
+        let share = steady_share(algorithm.name, &[link(20.0, 30, 75_000, 0.0)]);
+        // See the documentation of `wvegas` for why it does not.
+        let least = if algorithm.name == "wvegas" { 0.15 } else { 0.9 };
+        assert!(share > least, "{}: {share}", algorithm.name);
+    }
+}
+
+#[test]
 #[ignore = "prints a table"]
 fn table() {
     for algorithm in std::env::var("CC").unwrap_or("mpcc-loss mpcc-latency cubic lia reno".to_owned()).split(' ') {
