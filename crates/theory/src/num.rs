@@ -1,0 +1,232 @@
+//! Network utility maximisation (NUM): the allocation that maximises a sum of utilities of weighted sums of subflow rates,
+//!
+//! ```text
+//! maximise  sum_i U_i(z_i),   z_i = sum_s omega_is x_is
+//! subject to  the load of each link <= its capacity,  x >= 0
+//! ```
+//!
+//! With logarithms and one connection of weights `omega` beside TCP flows it is equations 14 and 15 of paper 004
+//! (Uni-MPTCP); with `U(z) = w z^(1-alpha)/(1-alpha)` it is alpha-fairness, which goes from throughput (0) over proportional
+//! fairness (1) towards max-min fairness.
+//!
+//! Rates inside utilities and prices are in Mbit/s (10^6 bits per second). The unit matters only where connections with
+//! different `alpha` meet; for equal ones it scales all utilities alike.
+
+use crate::conic::{Cone, Program, SolveError};
+use crate::lmmf::add_links;
+use crate::network::{Allocation, Network};
+
+/// The largest `alpha`; beyond it the prices of one network are too many orders of magnitude apart, and
+/// [`lmmf`](crate::lmmf()) is near.
+pub const MAX_ALPHA: f64 = 8.0;
+/// The largest weight of a connection or a subflow.
+pub const MAX_WEIGHT: f64 = 1e6;
+/// The smallest positive weight of a connection or a subflow.
+pub const MIN_WEIGHT: f64 = 1e-6;
+/// An `alpha` this near to one is one.
+const LOGARITHM: f64 = 1e-6;
+/// A connection's unit is at least this part of what it could have.
+const SMALLEST_SHARE: f64 = 1e-9;
+/// Bits per second in the unit of rates inside utilities.
+const UNIT_BPS: f64 = 1e6;
+
+/// What a connection gets out of its rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Utility {
+    /// How much fairness counts, from 0 to [`MAX_ALPHA`]; 1 is the logarithm.
+    pub alpha: f64,
+    /// Weight of the connection, from [`MIN_WEIGHT`] to [`MAX_WEIGHT`].
+    pub weight: f64,
+    /// Weight of each subflow's rate (spec: omega), zero or from [`MIN_WEIGHT`] to [`MAX_WEIGHT`], not all zero. A subflow
+    /// of weight zero carries nothing.
+    pub subflow_weights: Vec<f64>,
+}
+
+impl Utility {
+    /// The logarithm of the sum of so many subflows: proportional fairness.
+    pub fn proportional(subflows: usize) -> Self {
+        Self { alpha: 1.0, weight: 1.0, subflow_weights: vec![1.0; subflows] }
+    }
+
+    /// `U(z)` at a weighted sum in Mbit/s.
+    pub fn value(&self, z: f64) -> f64 {
+        let exponent = 1.0 - self.alpha;
+        if exponent.abs() < LOGARITHM { self.weight * z.ln() } else { self.weight * z.powf(exponent) / exponent }
+    }
+
+    /// `U'(z)` at a weighted sum in Mbit/s: utility per Mbit/s.
+    pub fn slope(&self, z: f64) -> f64 {
+        self.weight * z.powf(-self.alpha)
+    }
+}
+
+/// Why there is no optimum.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NumError {
+    /// As many utilities as connections are needed.
+    #[error("{utilities} utilities for {connections} connections")]
+    Utilities {
+        /// Utilities given.
+        utilities: usize,
+        /// Connections of the network.
+        connections: usize,
+    },
+    /// As many weights as subflows are needed, each in range, one of them positive.
+    #[error("connection {connection}: one weight a subflow is needed, each 0 or from 1e-6 to 1e6, not all 0")]
+    SubflowWeights {
+        /// The connection.
+        connection: usize,
+    },
+    /// A connection's weight is out of range.
+    #[error("connection {connection}: the weight is {weight}; it must be from 1e-6 to 1e6")]
+    Weight {
+        /// The connection.
+        connection: usize,
+        /// Its weight.
+        weight: f64,
+    },
+    /// An `alpha` out of range.
+    #[error("connection {connection}: alpha is {alpha}; it must be from 0 to 8")]
+    Alpha {
+        /// The connection.
+        connection: usize,
+        /// Its `alpha`.
+        alpha: f64,
+    },
+    /// The numerical solver gave up.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+}
+
+/// An optimal allocation with the prices that support it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optimum {
+    /// The rates. Weighted sums are unique where `alpha` is positive; splits over subflows often are not.
+    pub allocation: Allocation,
+    /// Price of each link: utility gained per Mbit/s of capacity added.
+    pub prices: Vec<f64>,
+    /// Price of each connection's limit: utility gained per Mbit/s by which it is raised; zero without a limit.
+    pub limit_prices: Vec<f64>,
+}
+
+impl Optimum {
+    /// The weighted sum of each connection in Mbit/s (spec: sum of omega_i y_i).
+    pub fn weighted_sums(&self, utilities: &[Utility]) -> Vec<f64> {
+        let sum = |(index, utility): (usize, &Utility)| {
+            let rates = self.allocation.subflows(index);
+            utility.subflow_weights.iter().zip(rates).map(|(weight, rate)| weight * rate.as_mbps()).sum()
+        };
+        utilities.iter().enumerate().map(sum).collect()
+    }
+
+    /// The sum of all utilities.
+    pub fn utility(&self, utilities: &[Utility]) -> f64 {
+        utilities.iter().zip(self.weighted_sums(utilities)).map(|(utility, sum)| utility.value(sum)).sum()
+    }
+}
+
+/// The allocation that maximises the sum of `utilities`, one for each connection, and its prices.
+///
+/// It is solved twice: the second time each connection's rate is in units of what the first time gave, so that a connection
+/// that gets a millionth of a link is as accurate as the others.
+///
+/// # Errors
+/// If utilities do not fit the network or are out of range, or the numerical solver gives up.
+pub fn maximise(network: &Network, utilities: &[Utility]) -> Result<Optimum, NumError> {
+    check(network, utilities)?;
+    let alone = network.alone_bps();
+    let most = |(index, utility): (usize, &Utility)| {
+        network.range(index).zip(&utility.subflow_weights).map(|(number, weight)| weight * alone[number]).sum()
+    };
+    let most: Vec<f64> = utilities.iter().enumerate().map(most).collect();
+    let first = solve(network, utilities, &alone, &most)?;
+    let near = |(sum, most): (f64, &f64)| (sum * UNIT_BPS).clamp(most * SMALLEST_SHARE, *most);
+    let near: Vec<f64> = first.weighted_sums(utilities).into_iter().zip(&most).map(near).collect();
+    Ok(solve(network, utilities, &alone, &near)?)
+}
+
+/// Solves the program with weighted sums in units of `near` bit/s, one for each connection.
+fn solve(network: &Network, utilities: &[Utility], alone: &[f64], near: &[f64]) -> Result<Optimum, SolveError> {
+    let subflows = network.subflow_count();
+    // Variables: the subflows' rates, then each connection's utility. A rate's unit makes its part in the sum at most one.
+    let parts =
+        || utilities.iter().zip(near).flat_map(|(utility, near)| utility.subflow_weights.iter().map(move |w| near / w));
+    let units: Vec<f64> = parts().zip(alone).map(|(part, alone)| part.min(*alone)).collect();
+    let mut program = Program::new(subflows + utilities.len());
+    let (link_rows, limit_rows) = add_links(&mut program, network, &units);
+    let weight = |utility: &Utility, near: f64| utility.weight * (near / UNIT_BPS).powf(1.0 - utility.alpha);
+    // One factor for all utilities, so that the largest coefficient of the objective is one.
+    let scale = utilities.iter().zip(near).fold(0.0_f64, |most, (utility, &near)| most.max(weight(utility, near)));
+    for (index, (utility, &near)) in utilities.iter().zip(near).enumerate() {
+        let weights = || network.range(index).zip(&utility.subflow_weights);
+        let sum: Vec<(usize, f64)> = weights().map(|(number, omega)| (number, omega * units[number] / near)).collect();
+        add_utility(&mut program, utility.alpha, weight(utility, near) / scale, &sum, subflows + index);
+        for (number, _) in weights().filter(|(_, omega)| **omega <= 0.0) {
+            program.at_most(&[(number, 1.0)], 0.0);
+        }
+    }
+    let point = program.solve()?;
+    let rates: Vec<f64> = point.values.iter().zip(&units).map(|(value, unit)| value * unit).collect();
+    // A row is in units of the bound; its price per Mbit/s follows.
+    let price = |row: usize, bound_bps: f64| point.duals[row].max(0.0) * scale * UNIT_BPS / bound_bps;
+    let links = link_rows.iter().zip(network.capacities()).map(|(&row, capacity)| price(row, capacity.as_bps()));
+    let limits = limit_rows.iter().zip(network.connections()).map(|(row, connection)| match (row, connection.limit) {
+        (Some(row), Some(limit)) => price(*row, limit.as_bps()),
+        _ => 0.0,
+    });
+    let (prices, limit_prices) = (links.collect(), limits.collect());
+    Ok(Optimum { allocation: Allocation::fitted(network, &rates), prices, limit_prices })
+}
+
+/// Adds `weight * z^(1-alpha)/(1-alpha)`, or its logarithm, to the objective by way of the variable `level`, where `z` is
+/// the expression `sum`.
+fn add_utility(program: &mut Program, alpha: f64, weight: f64, sum: &[(usize, f64)], level: usize) {
+    let level_terms = [(level, 1.0)];
+    let (sum, level_terms) = ((sum, 0.0), (level_terms.as_slice(), 0.0));
+    let one = (&[][..], 1.0);
+    if alpha <= 0.0 {
+        // The level is the sum itself, at most.
+        program.maximise(level, weight);
+        let difference: Vec<(usize, f64)> =
+            level_terms.0.iter().copied().chain(sum.0.iter().map(|&(variable, part)| (variable, -part))).collect();
+        program.at_most(&difference, 0.0);
+    } else if (alpha - 1.0).abs() < LOGARITHM {
+        // level <= ln z  <=>  1 * e^(level/1) <= z.
+        program.maximise(level, weight);
+        program.within(Cone::Exponential, [level_terms, one, sum]);
+    } else if alpha < 1.0 {
+        // level <= z^(1-alpha).
+        program.maximise(level, weight / (1.0 - alpha));
+        program.within(Cone::Power(1.0 - alpha), [sum, one, level_terms]);
+    } else {
+        // level >= z^(1-alpha)  <=>  level^(1/alpha) z^(1-1/alpha) >= 1; the objective falls with it.
+        program.maximise(level, -weight / (alpha - 1.0));
+        program.within(Cone::Power(1.0 / alpha), [level_terms, sum, one]);
+    }
+}
+
+/// Checks utilities against the network and their ranges.
+fn check(network: &Network, utilities: &[Utility]) -> Result<(), NumError> {
+    let connections = network.connections().len();
+    if utilities.len() != connections {
+        return Err(NumError::Utilities { utilities: utilities.len(), connections });
+    }
+    let range = MIN_WEIGHT..=MAX_WEIGHT;
+    for (connection, utility) in utilities.iter().enumerate() {
+        let Utility { alpha, weight, ref subflow_weights } = *utility;
+        if !(0.0..=MAX_ALPHA).contains(&alpha) {
+            return Err(NumError::Alpha { connection, alpha });
+        }
+        if !range.contains(&weight) {
+            return Err(NumError::Weight { connection, weight });
+        }
+        let positive = subflow_weights.iter().filter(|weight| range.contains(weight)).count();
+        let zero = subflow_weights.iter().filter(|&&weight| weight == 0.0).count();
+        let count = network.range(connection).len();
+        if positive == 0 || positive + zero != count || subflow_weights.len() != count {
+            return Err(NumError::SubflowWeights { connection });
+        }
+    }
+    Ok(())
+}
