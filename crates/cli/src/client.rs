@@ -40,7 +40,7 @@ pub(crate) struct ClientArgs {
 
     /// The access token, if the server wants one
     #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, help_heading = "Server")]
-    pub(crate) token: Option<String>,
+    token: Option<String>,
 
     /// Give up when nothing was heard for this long
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration, help_heading = "Server")]

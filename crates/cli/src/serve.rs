@@ -49,27 +49,23 @@ const DEFAULT_LISTEN: &str = "0.0.0.0:4433";
 pub(crate) struct ListenArgs {
     /// An address to listen on; repeat it for more; port 0 lets the system choose
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
-    pub(crate) listen: Vec<SocketAddr>,
-
-    /// Ask clients for this access token
-    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
+    listen: Vec<SocketAddr>,
 
     /// The certificate chain in PEM form; without it a self-signed one is made and kept
     #[arg(long, value_name = "FILE", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
+    cert: Option<PathBuf>,
 
     /// The private key in PEM form
     #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
+    key: Option<PathBuf>,
 
     /// Where a self-signed certificate is kept [default: manypath in the user's state folder]
     #[arg(long, value_name = "DIR", conflicts_with = "cert")]
-    pub(crate) state: Option<PathBuf>,
+    state: Option<PathBuf>,
 
     /// Refuse the congestion controllers and schedulers that clients ask for
     #[arg(long)]
-    pub(crate) no_choice: bool,
+    no_choice: bool,
 }
 
 impl ListenArgs {

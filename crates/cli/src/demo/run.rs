@@ -82,7 +82,7 @@ impl Server {
             .arg(served.dir.path().join("state"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .context("cannot start the server process")?;
@@ -94,7 +94,8 @@ impl Server {
         let address = words.nth(2).and_then(|target| target.split_once('/')).map(|(address, _)| address);
         let fingerprint = words.nth(1);
         let (Some(address), Some(fingerprint)) = (address, fingerprint) else {
-            bail!("the server process did not start: it said {line:?}");
+            let said = process.wait_with_output().await.context("the server process did not start")?.stderr;
+            bail!("the server process did not start: {}", String::from_utf8_lossy(&said).trim());
         };
         Ok(Self { _process: process, address: address.parse()?, fingerprint: fingerprint.parse()? })
     }

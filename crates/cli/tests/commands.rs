@@ -1,0 +1,101 @@
+//! The commands that move no files, and the conventions of all.
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{Place, Server, manypath, run, said};
+
+#[test]
+fn algorithms_are_listed() {
+    let list = run(["algorithms", "--json"]).json();
+    let rows = list.as_array().unwrap();
+    for (kind, name) in [("cc", "cubic"), ("cc", "mpcc-loss"), ("sched", "minrtt"), ("sched", "rate-based")] {
+        let row = rows.iter().find(|row| row["kind"] == kind && row["name"] == name).unwrap();
+        assert!(row["parameters"].is_array() && row["citation"].is_string() && row["status"].is_string(), "{row}");
+    }
+    assert!(run(["algorithms"]).out.contains("Schedulers (--sched)"));
+}
+
+#[test]
+fn help_has_examples_and_mistakes_are_errors() {
+    for command in ["serve", "get", "put", "perf", "demo", "algorithms"] {
+        let help = run([command, "--help"]);
+        assert_eq!(help.code, Some(0));
+        assert!(help.out.contains("Examples:\n  manypath "), "{command}: {}", help.out);
+    }
+    for args in [&["get"][..], &["nothing"], &["perf"], &["perf", "-s", "-c", "h"], &["serve", ".", "--cert", "c"]] {
+        let said = run(args);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{args:?}");
+    }
+    run(["serve", "/does/not/exist"]).fails_with(&["cannot serve /does/not/exist"]);
+    run(["put", "/does/not/exist", "h/x", "--pin", "0"]).fails_with(&["64 hexadecimal digits"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = manypath(["algorithms", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let said: support::Said = child.wait_with_output().unwrap().into();
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+}
+
+fn perf_server(place: &Place) -> Server {
+    let mut command = manypath(["perf", "-s", "--listen", "127.0.0.1:0", "--state"]);
+    command.arg(place.path("state"));
+    Server::from_command(command)
+}
+
+fn perf(server: &Server, more: &[&str]) -> Command {
+    let address = server.address.to_string();
+    let mut command = manypath(["perf", "-c", &address, "--pin", &server.pin, "-t", "1s", "-i", "250ms", "--json"]);
+    command.args(["--path", "one=127.0.0.1", "--path", "two=127.0.0.1"]).args(more);
+    command
+}
+
+#[test]
+fn perf_measures_both_ways_by_path() {
+    let place = Place::new();
+    let server = perf_server(&place);
+    assert!(server.command.starts_with("manypath perf -c 127.0.0.1:"), "{}", server.command);
+    for more in [&["-P", "3"][..], &["-R"]] {
+        let report = said(perf(&server, more)).json();
+        assert_eq!(report["start"]["reverse"], more == ["-R"]);
+        let intervals = report["intervals"].as_array().unwrap();
+        assert!((3..=6).contains(&intervals.len()), "{}", intervals.len());
+        let bytes = |value: &Value| value["bytes"].as_u64().unwrap();
+        for interval in intervals {
+            assert_eq!(interval["paths"][0]["name"], "one");
+            assert!(interval["paths"].as_array().unwrap().len() == 2, "{interval}");
+        }
+        let total: u64 = intervals.iter().map(bytes).sum();
+        let end = bytes(&report["end"]);
+        assert!(end > 1_000_000 && total > end / 2, "{total} of {end}");
+        assert!(report["end"]["goodput_mbps"].as_f64() > Some(8.0));
+    }
+    let place = Place::new();
+    place.file("served/f", 10);
+    let files = Server::start(&place, &[]);
+    said(perf(&files, &[])).fails_with(&["perf -s"]);
+    said(server.get("f", &place.path("g"))).fails_with(&["only measures"]);
+}
+
+#[test]
+fn the_demo_reports_runs_and_writes_its_page() {
+    let place = Place::new();
+    let page = place.path("page.html");
+    let args = ["demo", "--cc", "cubic", "--time", "4s", "--json", "--page", page.to_str().unwrap()];
+    let report = run(args).json();
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3);
+    for (run, paths) in runs.iter().zip([&["wifi"][..], &["lte"], &["wifi", "lte"]]) {
+        assert_eq!((&run["cc"], &run["sched"]), (&"cubic".into(), &"minrtt".into()));
+        assert_eq!(run["paths"], serde_json::json!(paths));
+        assert_eq!(run["sha256_ok"], true);
+        assert!(run["seconds"].as_f64() >= Some(4.0) && run["goodput_mbps"].as_f64() > Some(1.0), "{run}");
+        assert!(run["capacity_share"].as_f64() > Some(0.0));
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    assert_eq!(page.matches("<svg").count(), 3);
+}

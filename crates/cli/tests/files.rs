@@ -1,0 +1,229 @@
+//! Files between processes over real sockets.
+
+mod support;
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use support::{Place, Server, interrupt, manypath, run, said, slow_link, through, wait_until};
+
+#[test]
+fn the_printed_command_fetches_the_file() {
+    let place = Place::new();
+    let content = place.file("served/a b.bin", 3_000_000);
+    let server = Server::start(&place, &[]);
+    let expected = format!("manypath get '{}/a b.bin' --pin {}", server.address, server.pin);
+    assert_eq!(server.command, expected);
+    let mut shell = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_manypath");
+    shell.args(["-c", &server.command.replacen("manypath", program, 1)]);
+    fs::create_dir(place.path("out")).unwrap();
+    shell.current_dir(place.path("out"));
+    let said = said(shell);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(fs::read(place.path("out/a b.bin")).unwrap(), content);
+    assert!(said.out.ends_with("  a b.bin\n"), "{}", said.out);
+    assert_eq!(server.interrupt().code, Some(0));
+}
+
+#[test]
+fn get_and_put_report_in_json() {
+    let place = Place::new();
+    let content = place.file("served/f", 1_000_000);
+    let server = Server::start(&place, &["--writable"]);
+    let get = said(server.get("f", &place.path("g"))).json();
+    assert_eq!(fs::read(place.path("g")).unwrap(), content);
+    let put = said(server.put(&place.path("g"), "h")).json();
+    assert_eq!(fs::read(place.path("served/h")).unwrap(), content);
+    for report in [&get, &put] {
+        assert_eq!((report["size"].as_u64(), report["resumed_from"].as_u64()), (Some(1_000_000), Some(0)));
+        for key in ["seconds", "goodput_mbps", "retransmitted_bytes"] {
+            assert!(report[key].is_number(), "{key}");
+        }
+        assert_eq!(report["paths"][0]["name"], "lo");
+        assert!(report["paths"][0]["bytes"].as_u64() >= Some(1_000_000));
+    }
+    let sum = Command::new("sha256sum").arg(place.path("g")).output().unwrap();
+    let sum = String::from_utf8(sum.stdout).unwrap();
+    assert_eq!(get["sha256"].as_str(), sum.split(' ').next());
+    assert_eq!(get["sha256"], put["sha256"]);
+}
+
+#[test]
+fn empty_files_and_replaced_files() {
+    let place = Place::new();
+    place.file("served/empty", 0);
+    let server = Server::start(&place, &["--writable"]);
+    assert_eq!(said(server.get("empty", &place.path("e"))).json()["size"], 0);
+    assert!(place.path("e").exists());
+    place.file("served/old", 70_000);
+    let new = place.file("new", 50_000);
+    said(server.put(&place.path("new"), "old")).json();
+    assert_eq!(fs::read(place.path("served/old")).unwrap(), new);
+    said(server.put(&place.path("e"), "old")).json();
+    assert_eq!(place.size("served/old"), 0);
+    assert!(!place.path("served/old.part").exists());
+}
+
+#[test]
+fn a_get_goes_on_after_the_server_was_killed() {
+    let place = Place::new();
+    let content = place.file("served/f", 8_000_000);
+    let mut server = Server::start(&place, &[]);
+    let relay = slow_link(server.address);
+    let (target, path, out) = (format!("{}/f", server.address), through(&relay), place.path("g"));
+    let (out, pin) = (out.to_str().unwrap(), server.pin.clone());
+    let args = ["get", &target, "--pin", &pin, "--path", &path, "--timeout", "2s", "--json", "-o", out];
+    let child = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("g.part") > 2_000_000);
+    server.kill();
+    let said: support::Said = child.wait_with_output().unwrap().into();
+    said.fails_with(&["g is incomplete", "the same command goes on"]);
+    assert!(!place.path("g").exists());
+    let kept = place.size("g.part");
+    assert!(kept > 2_000_000, "{kept}");
+
+    let server = Server::start_at(&place, &server.address.to_string(), &[]);
+    let report = run(args).json();
+    assert_eq!(report["resumed_from"], kept);
+    assert_eq!(fs::read(place.path("g")).unwrap(), content);
+    assert!(!place.path("g.part").exists());
+    drop(server);
+}
+
+#[test]
+fn ctrl_c_leaves_a_part_that_is_continued_if_it_still_fits() {
+    let place = Place::new();
+    place.file("served/f", 8_000_000);
+    let server = Server::start(&place, &[]);
+    let relay = slow_link(server.address);
+    let target = format!("{}/f", server.address);
+    let (path, out) = (through(&relay), place.path("g"));
+    let args = ["get", &target, "--pin", &server.pin, "--path", &path, "--json", "-o", out.to_str().unwrap()];
+    let child = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("g.part") > 1_000_000);
+    interrupt(child).fails_with(&["g is incomplete", "kept in", "g.part", "interrupted"]);
+    assert!(place.size("g.part") > 1_000_000);
+
+    // Another file of this name has appeared: what was kept is no part of it.
+    let mut content = fs::read(place.path("served/f")).unwrap();
+    content[5] ^= 1;
+    fs::write(place.path("served/f"), &content).unwrap();
+    let said = said(server.get("f", &out));
+    assert!(said.err.contains("starting anew"), "{}", said.err);
+    assert_eq!(said.json()["resumed_from"], 0);
+    assert_eq!(fs::read(&out).unwrap(), content);
+}
+
+#[test]
+fn a_put_goes_on_after_an_interruption() {
+    let place = Place::new();
+    let content = place.file("f", 8_000_000);
+    let server = Server::start(&place, &["--writable"]);
+    let relay = slow_link(server.address);
+    let (path, file, target) = (through(&relay), place.path("f"), format!("{}/", server.address));
+    let args = ["put", file.to_str().unwrap(), &target, "--pin", &server.pin, "--path", &path, "--json"];
+    let child = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("served/f.part") > 1_000_000);
+    interrupt(child).fails_with(&["interrupted", "the server keeps what has arrived"]);
+    assert!(!place.path("served/f").exists());
+    let report = run(args).json();
+    assert!(report["resumed_from"].as_u64() > Some(1_000_000), "{report}");
+    assert_eq!(fs::read(place.path("served/f")).unwrap(), content);
+}
+
+#[test]
+fn the_server_stays_in_its_folder() {
+    let place = Place::new();
+    place.file("secret", 100);
+    place.file("served/f", 100);
+    let server = Server::start(&place, &["--writable"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("../secret", place.path("served/link")).unwrap();
+        std::os::unix::fs::symlink(place.path("."), place.path("served/folder")).unwrap();
+        for path in ["link", "folder/secret"] {
+            said(server.get(path, &place.path("g"))).fails_with(&["refuses", "outside the served folder"]);
+            said(server.put(&place.path("served/f"), "folder/new")).fails_with(&["refuses"]);
+        }
+    }
+    for path in ["../secret", "x/../../secret", "/etc/passwd"] {
+        said(server.get(path, &place.path("g"))).fails_with(&["refuses"]);
+        said(server.put(&place.path("served/f"), path)).fails_with(&["refuses"]);
+    }
+    said(server.get("none", &place.path("g"))).fails_with(&["no file 'none'"]);
+    said(server.get("", &place.path("g"))).fails_with(&["names no file"]);
+    assert!(!place.path("g").exists() && !place.path("g.part").exists(), "nothing is left of what failed");
+    assert!(!place.path("new").exists());
+    let served = fs::read_dir(place.path("served")).unwrap().count();
+    assert_eq!(served, 3, "no part is left of what was refused");
+}
+
+#[test]
+fn a_server_is_read_only_unless_told_otherwise() {
+    let place = Place::new();
+    place.file("f", 100);
+    let server = Server::start(&place, &[]);
+    said(server.put(&place.path("f"), "f")).fails_with(&["read-only", "--writable"]);
+    assert_eq!(fs::read_dir(place.path("served")).unwrap().count(), 0);
+}
+
+#[test]
+fn strangers_are_refused() {
+    let place = Place::new();
+    place.file("served/f", 100);
+    let server = Server::start(&place, &["--token", "sesame"]);
+    said(server.get("f", &place.path("g"))).fails_with(&["token"]);
+    let mut wrong = server.get("f", &place.path("g"));
+    wrong.args(["--token", "sesamo"]);
+    said(wrong).fails_with(&["token"]);
+    let mut right = server.get("f", &place.path("g"));
+    right.env("MANYPATH_TOKEN", "sesame");
+    said(right).json();
+
+    let (target, pin) = (format!("{}/f", server.address), "00".repeat(32));
+    let out = place.path("h");
+    let args = ["get", &target, "--path", "127.0.0.1", "-o", out.to_str().unwrap()];
+    run(args.iter().chain(&["--pin", &pin])).fails_with(&["shows the certificate", &server.pin]);
+    run(args).fails_with(&["--pin", "--ca"]);
+    run(args.iter().chain(&["--pin", "abc"])).fails_with(&["64 hexadecimal digits"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_full_disk_keeps_what_has_arrived() {
+    let place = Place::new();
+    let content = place.file("served/f", 3_000_000);
+    let disk = place.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&disk).output();
+    if !mount.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: a small disk can be mounted by root only");
+        return;
+    }
+    let server = Server::start(&place, &[]);
+    let full = said(server.get("f", &disk.join("g")));
+    let kept = place.size("disk/g.part");
+    let grown = Command::new("mount").args(["-o", "remount,size=8m"]).arg(&disk).status();
+    let resumed = said(server.get("f", &disk.join("g")));
+    let arrived = fs::read(disk.join("g"));
+    let unmounted = Command::new("umount").arg(&disk).status();
+    full.fails_with(&["g is incomplete", "the disk is full"]);
+    assert!(kept > 500_000, "{kept}");
+    assert!(grown.unwrap().success() && unmounted.unwrap().success());
+    assert!(resumed.json()["resumed_from"].as_u64() > Some(500_000));
+    assert_eq!(arrived.unwrap(), content);
+}
+
+#[test]
+fn a_client_chooses_the_servers_algorithms() {
+    let place = Place::new();
+    place.file("served/f", 1_000_000);
+    let server = Server::start(&place, &["--cc", "reno", "--sched", "round-robin"]);
+    let mut command = server.get("f", &place.path("g"));
+    command.args(["--cc", "mpcc-loss"]);
+    assert_eq!(said(command).json()["size"], 1_000_000);
+    let mut command = server.get("f", &place.path("g"));
+    command.args(["--cc", "nothing"]);
+    said(command).fails_with(&["no algorithm is called 'nothing'"]);
+}
