@@ -81,23 +81,3 @@ fn every_controller_fills_a_single_link() {
         assert!(share > least, "{}: {share}", algorithm.name);
     }
 }
-
-#[test]
-#[ignore = "prints a table"]
-fn table() {
-    for algorithm in std::env::var("CC").unwrap_or("mpcc-loss mpcc-latency cubic lia reno".to_owned()).split(' ') {
-        for (name, links) in scenarios() {
-            let mut first = Vec::new();
-            let mut rest = Vec::new();
-            for seed in 1..=5 {
-                let shares = shares(algorithm, &links, seed, 20);
-                first.push(shares[..5].to_vec());
-                rest.push(shares[4..].iter().sum::<f64>() / 16.0);
-            }
-            let seconds: Vec<String> =
-                (0..5).map(|s| format!("{:.2}", first.iter().map(|shares| shares[s]).sum::<f64>() / 5.0)).collect();
-            let rest: Vec<String> = rest.iter().map(|share| format!("{share:.3}")).collect();
-            eprintln!("{algorithm:14} {name:10} seconds {} | 4..20 s by seed {}", seconds.join(" "), rest.join(" "));
-        }
-    }
-}
