@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use noq::{IdleTimeout, MtuDiscoveryConfig, PathId, RecvStream, SendStream, TransportConfig, VarInt};
+use noq::{
+    AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, PathId, RecvStream, SendStream, TransportConfig, VarInt,
+};
 
 use crate::code;
 use crate::message::{MAX_BODY, Message, MessageError, truncated};
@@ -22,6 +24,13 @@ const SEND_BUFFER: usize = 4 << 20;
 
 /// The most records waiting in noq: what it sends in one turn. More would be out of the scheduler's hands for nothing.
 pub(crate) const MAX_QUEUED: usize = 20;
+
+/// QUIC's own ACKs ride on the packets that carry data acknowledgements, one for two records. Left to itself, QUIC would send
+/// a packet just before each of those.
+const ACK_EVERY: u32 = 10;
+
+/// The longest a QUIC ACK waits for such a packet.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
 
 /// Credit for the control stream.
 const STREAM_WINDOW: u32 = 16 << 10;
@@ -51,6 +60,8 @@ pub(crate) enum ControlError {
 pub(crate) fn transport_config(reports: &Arc<Reports>, max_mtu: u16, is_server: bool) -> Arc<TransportConfig> {
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(max_mtu);
+    let mut acks = AckFrequencyConfig::default();
+    acks.ack_eliciting_threshold(VarInt::from_u32(ACK_EVERY)).max_ack_delay(Some(MAX_ACK_DELAY));
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(u32::from(is_server)))
@@ -59,6 +70,7 @@ pub(crate) fn transport_config(reports: &Arc<Reports>, max_mtu: u16, is_server: 
         .receive_window(VarInt::from_u32(STREAM_WINDOW))
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
         .mtu_discovery_config(Some(discovery))
+        .ack_frequency_config(Some(acks))
         .datagram_receive_buffer_size(Some(RECEIVE_BUFFER))
         .datagram_send_buffer_size(SEND_BUFFER)
         .congestion_controller_factory(Arc::new(ReporterFactory(Arc::clone(reports))));

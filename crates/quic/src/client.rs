@@ -44,6 +44,9 @@ pub(crate) struct Client {
     network: tokio::runtime::Handle,
 }
 
+/// A session, and who keeps its paths up.
+pub(crate) type Open = (Arc<Engine>, Arc<Client>);
+
 /// A path before the session is open.
 #[derive(Debug)]
 struct Waiting {
@@ -54,7 +57,7 @@ struct Waiting {
 
 impl Client {
     /// Opens a session. Returns when its first path is up.
-    pub(crate) async fn open(config: ClientConfig) -> Result<(Arc<Engine>, Arc<Self>), ConnectError> {
+    pub(crate) async fn open(config: ClientConfig) -> Result<Open, ConnectError> {
         settings::check(&config.transport)?;
         for (index, path) in config.paths.iter().enumerate() {
             if config.paths[..index].iter().any(|other| other.name == path.name) {
@@ -190,7 +193,7 @@ async fn run(
     config: ClientConfig,
     tls: ClientTls,
     network: tokio::runtime::Handle,
-    mut result: oneshot::Sender<Result<(Arc<Engine>, Arc<Client>), ConnectError>>,
+    mut result: oneshot::Sender<Result<Open, ConnectError>>,
 ) {
     let paths = config.paths.clone();
     let client = Arc::new(Client {

@@ -3,22 +3,21 @@
 //! The engine's state is behind one lock. The network thread takes it once for a batch of datagrams or reports; the
 //! application takes it to copy bytes in or out. Everything that touches QUIC happens on the network thread.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use manypath_core::{Duration, FlowId, SubflowId, Time};
-use manypath_session::{Received, Record, Session, SessionEvent};
+use manypath_core::{Duration, SubflowId, Time};
+use manypath_session::{PathError, Session, SessionEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
-use crate::carrier::{Carrier, MAX_QUEUED};
+use crate::carrier::Carrier;
 use crate::code;
 use crate::error::{CloseReason, PathChangeError};
 use crate::flow_state::FlowState;
-use crate::paths::{Attached, Counters, Paths};
-use crate::reports::{Fate, News};
+use crate::reports::News;
+use crate::state::{Farewell, State};
 use crate::timer::Timer;
 
 /// A timer that is due although nothing could be done about it fires again after this long: a bound on idle turning.
@@ -42,33 +41,13 @@ pub(crate) struct Engine {
     network: Handle,
 }
 
-/// What the lock protects.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) session: Session,
-    pub(crate) flows: BTreeMap<FlowId, FlowState>,
-    pub(crate) accepted: VecDeque<FlowId>,
-    pub(crate) paths: Paths,
-    /// Why the session is over, once it is.
-    pub(crate) ended: Option<CloseReason>,
-    /// Bytes the application wrote.
-    pub(crate) written: u64,
-    linger: Duration,
-    /// When the last path went.
-    pathless_since: Option<Time>,
-    expires: Time,
-    /// The application let go: the session ends when everything is delivered, or at this time.
-    finish_by: Option<Time>,
-    armed: Option<Time>,
-}
-
-/// How the peer learns that the session ended.
-#[derive(Clone, Debug)]
-enum Farewell {
-    /// The application's close.
-    Close { code: u32, reason: String },
-    /// One of the protocol's codes.
-    Code { code: u32, reason: String },
+/// A carrier cannot be used for a session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AttachError {
+    #[error("the session is over: {0}")]
+    Ended(CloseReason),
+    #[error(transparent)]
+    Path(#[from] PathError),
 }
 
 /// How long a session that the application let go of may take to deliver what was written.
@@ -78,19 +57,7 @@ impl Engine {
     /// Puts a session into operation. Must be called on the network thread.
     pub(crate) fn start(session: Session, linger: Duration, lifetime: Duration) -> std::io::Result<Arc<Self>> {
         let engine = Arc::new(Self {
-            state: Mutex::new(State {
-                session,
-                flows: BTreeMap::new(),
-                accepted: VecDeque::new(),
-                paths: Paths::default(),
-                ended: None,
-                written: 0,
-                linger,
-                pathless_since: Some(Time::ZERO),
-                expires: Time::ZERO + lifetime,
-                finish_by: None,
-                armed: None,
-            }),
+            state: Mutex::new(State::new(session, linger, lifetime)),
             epoch: Instant::now(),
             timer: Timer::new()?,
             kick: Notify::new(),
@@ -132,15 +99,14 @@ impl Engine {
     // Carriers.
 
     /// Adds a carrier as the path with this key.
-    pub(crate) fn attach(
-        self: &Arc<Self>,
-        key: u64,
-        carrier: Arc<Carrier>,
-    ) -> Result<SubflowId, manypath_session::PathError> {
+    ///
+    /// # Errors
+    /// If the session is over, or takes no more paths, or not such a path.
+    pub(crate) fn attach(self: &Arc<Self>, key: u64, carrier: Arc<Carrier>) -> Result<SubflowId, AttachError> {
         let now = self.now();
         let state = &mut *self.lock();
-        if state.ended.is_some() {
-            carrier.close(code::NO_ERROR, "the session is over");
+        if let Some(reason) = &state.ended {
+            return Err(AttachError::Ended(reason.clone()));
         }
         let id = state.paths.attach(now, &mut state.session, key, Arc::clone(&carrier))?;
         state.pathless_since = None;
@@ -320,133 +286,6 @@ impl Engine {
                 let farewell = Farewell::Code { code, reason: reason.clone() };
                 self.end(state, CloseReason::Protocol(reason), Some(farewell));
             }
-        }
-    }
-}
-
-impl State {
-    fn on_path_gone(&mut self, now: Time) {
-        if self.paths.attached().next().is_none() {
-            self.pathless_since.get_or_insert(now);
-        }
-    }
-
-    /// Applies a change to a flow, if it is known.
-    fn with_flow(&mut self, id: FlowId, change: impl FnOnce(&mut FlowState)) {
-        if let Some(flow) = self.flows.get_mut(&id) {
-            change(flow);
-        }
-    }
-
-    /// Whether the session has to end now.
-    fn reason_to_end(&self, now: Time) -> Option<(CloseReason, Farewell)> {
-        let by_code = |code, reason: &str| Farewell::Code { code, reason: reason.to_owned() };
-        if self.pathless_since.is_some_and(|since| since + self.linger <= now) {
-            let text = "no path for too long";
-            return Some((CloseReason::NoPath { linger: self.linger }, by_code(code::NO_PATH, text)));
-        }
-        if self.expires <= now {
-            let text = "the session reached its limit of time";
-            return Some((CloseReason::Server(text.to_owned()), by_code(code::LIFETIME, text)));
-        }
-        let delivered = self.session.queue().held().is_zero();
-        self.finish_by.filter(|by| delivered || *by <= now).map(|_| {
-            let farewell = Farewell::Close { code: 0, reason: String::new() };
-            (CloseReason::Local { code: 0 }, farewell)
-        })
-    }
-
-    /// Sends what the session wants to send.
-    fn send(&mut self, now: Time) {
-        for (id, attached) in self.paths.attached_mut() {
-            attached.queued = attached.carrier.reports.queued(MAX_QUEUED);
-            self.session.set_carrier_ready(id, attached.queued < MAX_QUEUED);
-        }
-        while let Some(transmit) = self.session.poll_transmit(now) {
-            let Some(attached) = self.paths.get_mut(transmit.subflow) else { continue };
-            let mut bytes = attached.carrier.reports.buffer();
-            transmit.record.encode(&mut bytes);
-            if let Record::Data(data) = &transmit.record {
-                attached.counters.on_sent(data.len);
-                if let Some(flow) = self.flows.get(&data.flow) {
-                    let range = data.offset..data.offset + u64::from(data.len);
-                    flow.send.pieces(range).for_each(|piece| bytes.extend_from_slice(piece));
-                }
-            }
-            debug_assert_eq!(bytes.len(), transmit.record.encoded_len(), "{:?}", transmit.record);
-            attached.outbox.push(attached.carrier.reports.datagram(bytes, transmit.packet));
-            attached.queued += 1;
-            if attached.queued >= MAX_QUEUED {
-                attached.flush();
-                self.session.set_carrier_ready(transmit.subflow, false);
-            }
-        }
-        for (_, attached) in self.paths.attached_mut() {
-            attached.flush();
-        }
-    }
-
-    /// Takes what became of a carrier's records.
-    fn on_news(&mut self, now: Time, id: SubflowId, carrier: &Carrier, news: &News) {
-        for fate in &news.fates {
-            match *fate {
-                Fate::Acked(packet) => self.session.on_acked(now, id, packet),
-                Fate::Lost(packet) => {
-                    self.counters(id, |counters| counters.records_lost += 1);
-                    self.session.on_lost(now, id, packet);
-                }
-                Fate::Marked(packet) => self.session.on_ecn(now, id, packet),
-            }
-        }
-        if news.mtu_changed
-            && let Some(size) = carrier.connection.max_datagram_size()
-        {
-            tracing::debug!(path = self.paths.name(id), size, "datagram size");
-            self.session.set_max_datagram(id, manypath_core::Bytes::new(size as u64));
-        }
-    }
-
-    fn counters(&mut self, id: SubflowId, count: impl FnOnce(&mut Counters)) {
-        if let Some(attached) = self.paths.get_mut(id) {
-            count(&mut attached.counters);
-        }
-    }
-
-    /// Takes records. The error is the code and the reason to end the session with.
-    fn on_datagrams(&mut self, now: Time, id: SubflowId, datagrams: &[Bytes]) -> Result<(), (u32, String)> {
-        let mut acknowledged = false;
-        for datagram in datagrams {
-            let decoded = Record::decode(datagram).map_err(|error| (code::BAD_RECORD, error.to_string()))?;
-            let Some((record, payload)) = decoded else { continue };
-            acknowledged |= matches!(record, Record::Ack(_));
-            if let Record::Data(data) = &record {
-                self.counters(id, |counters| counters.on_received(data.len));
-            }
-            // QUIC keeps the congestion mark of a received packet to itself; the sender hears of it by QUIC's ACKs.
-            let received = self.session.on_record(now, id, &record, false);
-            match received.map_err(|error| (error.code(), error.to_string()))? {
-                Received::Nothing => {}
-                Received::Store { flow, offset, skip, len } => {
-                    let payload = payload.get(skip as usize..(skip + len) as usize).unwrap_or_default();
-                    self.flows.entry(flow).or_default().recv.write(offset, payload);
-                }
-            }
-        }
-        if acknowledged {
-            let left_edge = self.session.queue().left_edge();
-            for (id, flow) in &mut self.flows {
-                flow.on_acknowledged(self.session.released(*id), left_edge);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Attached {
-    /// Gives what is collected to QUIC.
-    fn flush(&mut self) {
-        if !self.outbox.is_empty() {
-            self.carrier.send(&mut self.outbox);
         }
     }
 }

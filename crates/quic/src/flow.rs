@@ -10,8 +10,8 @@ use manypath_core::FlowId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::Handle;
-use crate::engine::State;
 use crate::error::FlowError;
+use crate::state::State;
 
 /// The code of a half that was dropped before its end.
 const DROPPED: u32 = 0;
@@ -204,7 +204,10 @@ impl AsyncRead for RecvFlow {
                 flow.recv.release(end);
             }
             state.session.consume(now, this.id, len);
-            engine.kick();
+            // Most reads owe the peer nothing: a window is told when it has moved a good deal.
+            if !state.session.is_quiet(now) {
+                engine.kick();
+            }
             return Poll::Ready(Ok(()));
         }
         if buffer.remaining() == 0 {

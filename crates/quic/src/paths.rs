@@ -170,7 +170,11 @@ impl Paths {
         }
         let (cost, priority) =
             self.entry_mut(key).map_or((1.0, Priority::Normal), |entry| (entry.cost, entry.priority));
-        let id = session.add_path(now, PathInit { max_datagram: Bytes::new(size as u64), cost, priority })?;
+        let init = PathInit { max_datagram: Bytes::new(size as u64), cost, priority };
+        let id = match session.add_path(now, init) {
+            Err(PathError::TooManyPaths(_)) if self.evict_failed(now, session) => session.add_path(now, init)?,
+            result => result?,
+        };
         if self.carriers.len() <= id.index() {
             self.carriers.resize_with(id.index() + 1, || None);
         }
@@ -181,6 +185,16 @@ impl Paths {
             entry.last_error = None;
         }
         Ok(id)
+    }
+
+    /// Removes the carrier of a failed path: its peer may have come back as the one that now wants to join.
+    fn evict_failed(&mut self, now: Time, session: &mut Session) -> bool {
+        let failed = session.view().open().find(|view| view.state == SubflowState::Failed).map(|view| view.id);
+        let carrier = failed.and_then(|id| self.get_mut(id).map(|attached| (id, Arc::clone(&attached.carrier))));
+        carrier.is_some_and(|(id, carrier)| {
+            carrier.close(code::NO_ERROR, "failed, and others wait");
+            self.detach(now, session, id, &carrier)
+        })
     }
 
     /// Takes a carrier away from its path. On a server the path goes with it. Says whether it was attached.

@@ -112,6 +112,11 @@ impl Reports {
         inner.news.fates.extend(inner.written.drain(..).map(Fate::Lost));
     }
 
+    /// A packet was acknowledged.
+    fn on_acked(&self, number: u64) {
+        self.lock().resolve(number, Fate::Acked);
+    }
+
     /// How many datagrams wait in noq. If it is `limit` or more, the driver is notified when it is less.
     pub(crate) fn queued(&self, limit: usize) -> usize {
         let inner = &mut *self.lock();
@@ -201,7 +206,7 @@ impl Controller for Reporter {
         _app_limited: bool,
         _rtt: &RttEstimator,
     ) {
-        self.reports.lock().resolve(number, Fate::Acked);
+        self.reports.on_acked(number);
     }
 
     fn on_end_acks(&mut self, _now: Instant, _in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
@@ -259,5 +264,97 @@ impl Controller for Reporter {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fates(reports: &Reports) -> Vec<Fate> {
+        let mut news = News::default();
+        reports.take(&mut news);
+        news.fates
+    }
+
+    fn controller(reports: &Arc<Reports>) -> Box<dyn Controller> {
+        Arc::new(ReporterFactory(Arc::clone(reports))).build(Instant::now(), 1200)
+    }
+
+    /// What noq does with a datagram that it puts into a packet.
+    fn write(reports: &Arc<Reports>, record: Option<u64>) {
+        drop(reports.datagram(vec![0; 1000], record.map(PacketNumber)));
+    }
+
+    #[test]
+    fn each_record_is_reported_once_by_the_packet_that_carried_it() {
+        let reports = Arc::new(Reports::default());
+        let mut controller = controller(&reports);
+        let now = Instant::now();
+        controller.on_packet_sent(now, 50, 0);
+        write(&reports, Some(0));
+        write(&reports, None);
+        write(&reports, Some(1));
+        controller.on_packet_sent(now, 1200, 1);
+        controller.on_packet_sent(now, 40, 2);
+        write(&reports, Some(2));
+        controller.on_packet_sent(now, 1200, 3);
+        reports.on_acked(2);
+        reports.on_acked(0);
+        assert_eq!(fates(&reports), []);
+        controller.on_packet_lost(1200, 1, now);
+        reports.on_acked(3);
+        reports.on_acked(1);
+        let (zero, one, two) = (PacketNumber(0), PacketNumber(1), PacketNumber(2));
+        assert_eq!(fates(&reports), [Fate::Lost(zero), Fate::Lost(one), Fate::Acked(two)]);
+    }
+
+    #[test]
+    fn what_never_left_is_lost() {
+        let reports = Arc::new(Reports::default());
+        let mut controller = controller(&reports);
+        let (zero, one, two) = (PacketNumber(0), PacketNumber(1), PacketNumber(2));
+        // Packets shrink, and noq drops what no longer fits.
+        controller.on_mtu_update(900);
+        write(&reports, Some(0));
+        assert_eq!(fates(&reports), [Fate::Lost(zero)]);
+        // noq refuses a batch.
+        controller.on_mtu_update(1200);
+        write(&reports, Some(1));
+        reports.on_refused();
+        assert_eq!(fates(&reports), [Fate::Lost(one)]);
+        // The connection migrates, and noq forgets what was sent before.
+        write(&reports, Some(2));
+        controller.on_packet_sent(Instant::now(), 1200, 7);
+        let _migrated = controller.clone_box();
+        assert_eq!(fates(&reports), [Fate::Lost(two)]);
+        reports.on_acked(7);
+        assert_eq!(fates(&reports), []);
+    }
+
+    #[test]
+    fn a_mark_falls_on_the_latest_record_that_may_have_caused_it() {
+        let reports = Arc::new(Reports::default());
+        let mut controller = controller(&reports);
+        let now = Instant::now();
+        for number in 0..4 {
+            write(&reports, Some(number));
+            controller.on_packet_sent(now, 1200, 10 + number);
+        }
+        controller.on_congestion_event(now, now, false, true, 0, 12);
+        assert_eq!(fates(&reports), [Fate::Marked(PacketNumber(2))]);
+        controller.on_congestion_event(now, now, false, false, 1200, 12);
+        assert_eq!(fates(&reports), []);
+    }
+
+    #[tokio::test]
+    async fn the_driver_hears_when_there_is_room() {
+        let reports = Arc::new(Reports::default());
+        let waiting: Vec<Bytes> = (0..3).map(|_| reports.datagram(vec![0; 10], None)).collect();
+        reports.on_queued(3);
+        assert_eq!(reports.queued(2), 3);
+        drop(waiting);
+        reports.notify.notified().await;
+        assert_eq!(reports.queued(2), 0);
     }
 }

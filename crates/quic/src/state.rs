@@ -1,0 +1,187 @@
+//! What the engine's lock protects, and what is done with it that needs no task: sending, taking records and reports.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use manypath_core::{Duration, FlowId, SubflowId, Time};
+use manypath_session::{Received, Record, Session};
+
+use crate::carrier::{Carrier, MAX_QUEUED};
+use crate::code;
+use crate::error::CloseReason;
+use crate::flow_state::FlowState;
+use crate::paths::{Attached, Counters, Paths};
+use crate::reports::{Fate, News};
+
+/// What the lock protects.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) session: Session,
+    pub(crate) flows: BTreeMap<FlowId, FlowState>,
+    pub(crate) accepted: VecDeque<FlowId>,
+    pub(crate) paths: Paths,
+    /// Why the session is over, once it is.
+    pub(crate) ended: Option<CloseReason>,
+    /// Bytes the application wrote.
+    pub(crate) written: u64,
+    pub(crate) linger: Duration,
+    /// When the last path went.
+    pub(crate) pathless_since: Option<Time>,
+    pub(crate) expires: Time,
+    /// The application let go: the session ends when everything is delivered, or at this time.
+    pub(crate) finish_by: Option<Time>,
+    pub(crate) armed: Option<Time>,
+}
+
+/// How the peer learns that the session ended.
+#[derive(Clone, Debug)]
+pub(crate) enum Farewell {
+    /// The application's close.
+    Close { code: u32, reason: String },
+    /// One of the protocol's codes.
+    Code { code: u32, reason: String },
+}
+
+impl State {
+    pub(crate) fn new(session: Session, linger: Duration, lifetime: Duration) -> Self {
+        Self {
+            session,
+            flows: BTreeMap::new(),
+            accepted: VecDeque::new(),
+            paths: Paths::default(),
+            ended: None,
+            written: 0,
+            linger,
+            pathless_since: Some(Time::ZERO),
+            expires: Time::ZERO + lifetime,
+            finish_by: None,
+            armed: None,
+        }
+    }
+
+    /// A path lost its carrier.
+    pub(crate) fn on_path_gone(&mut self, now: Time) {
+        if self.paths.attached().next().is_none() {
+            self.pathless_since.get_or_insert(now);
+        }
+    }
+
+    /// Applies a change to a flow, if it is known.
+    pub(crate) fn with_flow(&mut self, id: FlowId, change: impl FnOnce(&mut FlowState)) {
+        if let Some(flow) = self.flows.get_mut(&id) {
+            change(flow);
+        }
+    }
+
+    /// Whether the session has to end now.
+    pub(crate) fn reason_to_end(&self, now: Time) -> Option<(CloseReason, Farewell)> {
+        let by_code = |code, reason: &str| Farewell::Code { code, reason: reason.to_owned() };
+        if self.pathless_since.is_some_and(|since| since + self.linger <= now) {
+            let text = "no path for too long";
+            return Some((CloseReason::NoPath { linger: self.linger }, by_code(code::NO_PATH, text)));
+        }
+        if self.expires <= now {
+            let text = "the session reached its limit of time";
+            return Some((CloseReason::Server(text.to_owned()), by_code(code::LIFETIME, text)));
+        }
+        let delivered = self.session.queue().held().is_zero();
+        self.finish_by.filter(|by| delivered || *by <= now).map(|_| {
+            let farewell = Farewell::Close { code: 0, reason: String::new() };
+            (CloseReason::Local { code: 0 }, farewell)
+        })
+    }
+
+    /// Sends what the session wants to send.
+    pub(crate) fn send(&mut self, now: Time) {
+        for (id, attached) in self.paths.attached_mut() {
+            attached.queued = attached.carrier.reports.queued(MAX_QUEUED);
+            self.session.set_carrier_ready(id, attached.queued < MAX_QUEUED);
+        }
+        while let Some(transmit) = self.session.poll_transmit(now) {
+            let Some(attached) = self.paths.get_mut(transmit.subflow) else { continue };
+            let mut bytes = attached.carrier.reports.buffer();
+            transmit.record.encode(&mut bytes);
+            if let Record::Data(data) = &transmit.record {
+                attached.counters.on_sent(data.len);
+                if let Some(flow) = self.flows.get(&data.flow) {
+                    let range = data.offset..data.offset + u64::from(data.len);
+                    flow.send.pieces(range).for_each(|piece| bytes.extend_from_slice(piece));
+                }
+            }
+            debug_assert_eq!(bytes.len(), transmit.record.encoded_len(), "{:?}", transmit.record);
+            attached.outbox.push(attached.carrier.reports.datagram(bytes, transmit.packet));
+            attached.queued += 1;
+            if attached.queued >= MAX_QUEUED {
+                attached.flush();
+                self.session.set_carrier_ready(transmit.subflow, false);
+            }
+        }
+        for (_, attached) in self.paths.attached_mut() {
+            attached.flush();
+        }
+    }
+
+    /// Takes what became of a carrier's records.
+    pub(crate) fn on_news(&mut self, now: Time, id: SubflowId, carrier: &Carrier, news: &News) {
+        for fate in &news.fates {
+            match *fate {
+                Fate::Acked(packet) => self.session.on_acked(now, id, packet),
+                Fate::Lost(packet) => {
+                    self.counters(id, |counters| counters.records_lost += 1);
+                    self.session.on_lost(now, id, packet);
+                }
+                Fate::Marked(packet) => self.session.on_ecn(now, id, packet),
+            }
+        }
+        if news.mtu_changed
+            && let Some(size) = carrier.connection.max_datagram_size()
+        {
+            tracing::debug!(path = self.paths.name(id), size, "datagram size");
+            self.session.set_max_datagram(id, manypath_core::Bytes::new(size as u64));
+        }
+    }
+
+    fn counters(&mut self, id: SubflowId, count: impl FnOnce(&mut Counters)) {
+        if let Some(attached) = self.paths.get_mut(id) {
+            count(&mut attached.counters);
+        }
+    }
+
+    /// Takes records. The error is the code and the reason to end the session with.
+    pub(crate) fn on_datagrams(&mut self, now: Time, id: SubflowId, datagrams: &[Bytes]) -> Result<(), (u32, String)> {
+        let mut acknowledged = false;
+        for datagram in datagrams {
+            let decoded = Record::decode(datagram).map_err(|error| (code::BAD_RECORD, error.to_string()))?;
+            let Some((record, payload)) = decoded else { continue };
+            acknowledged |= matches!(record, Record::Ack(_));
+            if let Record::Data(data) = &record {
+                self.counters(id, |counters| counters.on_received(data.len));
+            }
+            // QUIC keeps the congestion mark of a received packet to itself; the sender hears of it by QUIC's ACKs.
+            let received = self.session.on_record(now, id, &record, false);
+            match received.map_err(|error| (error.code(), error.to_string()))? {
+                Received::Nothing => {}
+                Received::Store { flow, offset, skip, len } => {
+                    let payload = payload.get(skip as usize..(skip + len) as usize).unwrap_or_default();
+                    self.flows.entry(flow).or_default().recv.write(offset, payload);
+                }
+            }
+        }
+        if acknowledged {
+            let left_edge = self.session.queue().left_edge();
+            for (id, flow) in &mut self.flows {
+                flow.on_acknowledged(self.session.released(*id), left_edge);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Attached {
+    /// Gives what is collected to QUIC.
+    fn flush(&mut self) {
+        if !self.outbox.is_empty() {
+            self.carrier.send(&mut self.outbox);
+        }
+    }
+}
