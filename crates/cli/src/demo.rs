@@ -26,6 +26,9 @@ const DEFAULT: [&str; 3] = ["cubic", "lia", "mpcc-loss"];
 /// The shortest and the longest run: the first two seconds do not count.
 const LENGTHS: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(600));
 
+/// How far a link's measured rate may be from its setting.
+const EXACTNESS: f64 = 0.01;
+
 /// Download one file over WiFi, over LTE and over both, and compare
 ///
 /// Starts a server process and emulates both links inside this program; needs no privileges and uses the loopback
@@ -74,12 +77,23 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         output::line(&outcome::table(&outcomes))?;
         output::line(&format!("Plots: {}", args.page.display()))?;
     }
-    match outcomes.iter().find(|outcome| !outcome.sha256_ok) {
-        Some(wrong) => {
-            Err(CheckFailed(format!("{} over {}: what arrived is not the file", wrong.cc, wrong.path_names())).into())
-        }
+    match outcomes.iter().find_map(fault) {
+        Some(fault) => Err(CheckFailed(fault).into()),
         None => Ok(()),
     }
+}
+
+/// What makes a run worthless, if anything does.
+fn fault(outcome: &Outcome) -> Option<String> {
+    let run = format!("{} over {}", outcome.cc, outcome.path_names());
+    if !outcome.sha256_ok {
+        return Some(format!("{run}: what arrived is not the file"));
+    }
+    let inexact = outcome.links.iter().find(|link| link.error().is_some_and(|error| error > EXACTNESS))?;
+    Some(format!(
+        "{run}: the {} link was not what it was set to: run again when the machine is less busy",
+        inexact.link
+    ))
 }
 
 async fn measure(args: &Args) -> Result<Vec<Outcome>> {
@@ -98,7 +112,10 @@ async fn measure(args: &Args) -> Result<Vec<Outcome>> {
             progress.set_message(format!("{cc} over {}", names.join(" + ")));
             let seed = outcomes.len() as u64 * 10;
             let run = run::download(&served, &server, (cc, sched), links, args.time, seed);
-            outcomes.push(run.await.with_context(|| format!("{cc} over {}", names.join(" + ")))?);
+            let outcome = run.await.with_context(|| format!("{cc} over {}", names.join(" + ")))?;
+            let line = format!("{cc} over {}: {:.1} Mbit/s", outcome.path_names(), outcome.goodput_mbps);
+            progress.suspend(|| eprintln!("{line}"));
+            outcomes.push(outcome);
             progress.inc(1);
         }
     }
@@ -129,4 +146,22 @@ fn progress(runs: usize) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::outcome::tests::outcome;
+    use super::*;
+
+    #[test]
+    fn a_run_with_wrong_bytes_or_wrong_links_is_a_failure() {
+        let good = outcome("lia", vec!["wifi"], 40.0);
+        assert_eq!(fault(&good), None);
+        let mut wrong = outcome("lia", vec!["wifi"], 40.0);
+        wrong.sha256_ok = false;
+        assert!(fault(&wrong).is_some_and(|fault| fault.contains("not the file")));
+        let mut busy = outcome("lia", vec!["wifi"], 40.0);
+        busy.links[0].measured_mbps = Some(49.0); // 2% below 50
+        assert!(fault(&busy).is_some_and(|fault| fault.contains("the wifi link")));
+    }
 }

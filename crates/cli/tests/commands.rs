@@ -99,3 +99,28 @@ fn the_demo_reports_runs_and_writes_its_page() {
     let page = std::fs::read_to_string(page).unwrap();
     assert_eq!(page.matches("<svg").count(), 3);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_demo_leaves_no_server_behind() {
+    let place = Place::new();
+    let page = place.path("page.html");
+    let mut command = manypath(["demo", "--cc", "cubic", "--page", page.to_str().unwrap()]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut server = String::new();
+    // Threads start children too: look at all of them.
+    let tasks = format!("/proc/{}/task", child.id());
+    support::wait_until("the server process runs", || {
+        let threads = std::fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
+        let found = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        server = found.collect::<String>().trim().to_owned();
+        !server.is_empty()
+    });
+    assert!(!server.contains(' '), "one process: {server}");
+    support::interrupt(child).fails_with(&["interrupted"]);
+    support::wait_until("the server process is gone", || {
+        let status = std::fs::read_to_string(format!("/proc/{server}/stat"));
+        status.map_or(true, |status| status.contains(") Z "))
+    });
+    assert!(!page.exists());
+}
