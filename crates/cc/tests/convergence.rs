@@ -20,17 +20,6 @@ fn shares(algorithm: &str, links: &[Link], seed: u64, seconds: u64) -> Vec<f64> 
         .collect()
 }
 
-fn scenarios() -> Vec<(&'static str, Vec<Link>)> {
-    vec![
-        ("clean", vec![link(100.0, 30, 375_000, 0.0); 2]),
-        ("9 KB", vec![link(100.0, 30, 9_000, 0.0); 2]),
-        ("1% loss", vec![link(100.0, 30, 375_000, 0.01); 2]),
-        ("0.1% loss", vec![link(100.0, 30, 375_000, 0.001); 2]),
-        ("wifi+lte", vec![link(50.0, 20, 64_000, 0.001), link(30.0, 80, 400_000, 0.0)]),
-        ("single", vec![link(100.0, 30, 375_000, 0.0)]),
-    ]
-}
-
 /// Mean share of the capacity from the third second to the tenth, over three seeds.
 fn steady_share(algorithm: &str, links: &[Link]) -> f64 {
     let share = |seed| shares(algorithm, links, seed, 10)[2..].iter().sum::<f64>() / 8.0;
