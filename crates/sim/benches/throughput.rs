@@ -1,0 +1,58 @@
+//! Data packets per second of wall time: one connection over two links of 100 Mbit/s and 15 ms with queues of 250 packets,
+//! 200 simulated seconds, `lia` and `minrtt`; then the same traffic on more and more connections.
+//!
+//! `cargo bench -p manypath-sim --bench throughput -- SECONDS` runs the first with another length, once, for profilers.
+
+#![allow(clippy::print_stdout)] // a benchmark's result
+
+use std::path::Path;
+use std::time::Instant;
+
+use manypath_core::{Duration, Rate};
+use manypath_link::{Capacity, QueueLimit};
+use manypath_scenario::Scenario;
+
+/// The benchmark's scenario with `connections` connections on links that are as many times faster.
+fn scenario(seconds: u64, connections: u32) -> Scenario {
+    let text =
+        "duration = \"1s\"\ntopology = \"two-links\"\n[[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\n";
+    let text = format!("{text}count = {connections}\n");
+    let mut scenario = manypath_scenario::parse(&text, "bench", Path::new(".")).expect("a good scenario");
+    scenario.duration = Duration::from_secs(seconds);
+    for link in &mut scenario.links {
+        link.config.capacity = Capacity::Rate(Rate::from_mbps(100.0 * f64::from(connections)));
+        link.config.queue = QueueLimit::Packets(250 * u64::from(connections));
+    }
+    scenario
+}
+
+/// Unique data packets delivered, and seconds of wall time.
+fn measure(scenario: &Scenario) -> (u64, f64) {
+    let started = Instant::now();
+    let report = manypath_sim::run(scenario, 1).expect("the scenario runs");
+    let packets = report.connections.iter().map(|connection| connection.delivered_packets).sum();
+    (packets, started.elapsed().as_secs_f64())
+}
+
+fn show(what: &str, packets: u64, seconds: f64) {
+    let rate = packets as f64 / seconds;
+    println!("{what:>17} {packets:8} packets in {seconds:6.3} s: {:5.2} M/s, {:4.0} ns each", rate / 1e6, 1e9 / rate);
+}
+
+fn main() {
+    let given = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
+    if let Some(seconds) = given {
+        let (packets, wall) = measure(&scenario(seconds, 1));
+        return show("1 connection", packets, wall);
+    }
+    let best = |scenario: &Scenario, runs| {
+        (0..runs).map(|_| measure(scenario)).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
+    };
+    let (packets, wall) = best(&scenario(200, 1), 5);
+    show("1 connection", packets, wall);
+    // As many packets in all, so that runs take equally long.
+    for (connections, seconds) in [(10, 20), (100, 5), (1000, 5)] {
+        let (packets, wall) = best(&scenario(seconds, connections), 1);
+        show(&format!("{connections} connections"), packets, wall);
+    }
+}

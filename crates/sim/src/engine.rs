@@ -1,0 +1,121 @@
+//! The loop: takes the next event and has it happen.
+
+use manypath_core::Time;
+use manypath_scenario::Scenario;
+
+use crate::error::RunError;
+use crate::events::Target;
+use crate::host::{End, World};
+use crate::packet::{NOBODY, Packet};
+use crate::series::Recorder;
+use crate::snapshot::Snapshot;
+use crate::source::Background;
+
+/// A run under way.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    pub(crate) world: World,
+    /// Connection `i` has ends `2 i`, which sends, and `2 i + 1`.
+    pub(crate) ends: Vec<End>,
+    pub(crate) sources: Vec<Background>,
+    /// Events that happened.
+    pub(crate) steps: u64,
+    /// Where summaries begin.
+    pub(crate) baseline: Snapshot,
+    pub(crate) recorder: Option<Recorder>,
+}
+
+impl Simulation {
+    /// Runs a scenario to its end.
+    pub(crate) fn run(scenario: &Scenario, seed: u64) -> Result<Self, RunError> {
+        let mut simulation = crate::setup::simulation(scenario, seed)?;
+        simulation.run_until(Time::ZERO + scenario.duration)?;
+        simulation.check_conservation(scenario)?;
+        Ok(simulation)
+    }
+
+    /// Runs until nothing more happens up to and including `until`.
+    fn run_until(&mut self, until: Time) -> Result<(), RunError> {
+        while let Some((key, target)) = self.world.events.next(until) {
+            self.world.now = key.at();
+            self.steps += 1;
+            if let Target::Link(index) = target {
+                if let Some(packet) = self.world.network.receive(index, key, &mut self.world.events) {
+                    self.arrive(&packet)?;
+                }
+                continue;
+            }
+            self.world.events.finish(None);
+            match target {
+                Target::Timer(end) => self.ends[end as usize].on_timer(key.at(), &mut self.world),
+                Target::Application(connection) => {
+                    if let Some(again) = self.ends[connection as usize * 2].act(&mut self.world) {
+                        self.world.events.schedule(again, target);
+                    }
+                }
+                Target::Source(index) => self.source(index),
+                Target::Sample => self.sample(),
+                Target::WarmedUp => self.warmed_up(),
+                Target::Link(_) => {}
+            }
+        }
+        self.world.now = until;
+        Ok(())
+    }
+
+    /// A packet comes out of a link.
+    #[inline]
+    fn arrive(&mut self, packet: &Packet) -> Result<(), RunError> {
+        // The sender of the packet knows its route.
+        let route = if packet.to == NOBODY {
+            &self.sources[usize::from(packet.subflow)].route
+        } else {
+            &self.ends[(packet.to ^ 1) as usize].carriers[usize::from(packet.subflow)].route
+        };
+        if let Some(link) = route.get(usize::from(packet.hops)) {
+            self.world.send(*link, *packet);
+            return Ok(());
+        }
+        match self.ends.get_mut(packet.to as usize) {
+            Some(end) => end.on_packet(packet, &mut self.world),
+            None => Ok(()),
+        }
+    }
+
+    fn source(&mut self, index: u32) {
+        let source = &mut self.sources[index as usize];
+        let (packet, again) = source.act(self.world.now);
+        if let Some(packet) = packet {
+            self.world.send(source.route[0], packet);
+        }
+        if let Some(again) = again {
+            self.world.events.schedule(again, Target::Source(index));
+        }
+    }
+
+    fn warmed_up(&mut self) {
+        self.baseline = Snapshot::take(self);
+        self.world.meters.iter_mut().for_each(crate::meter::Meter::restart);
+    }
+
+    fn sample(&mut self) {
+        let Some(mut recorder) = self.recorder.take() else { return };
+        recorder.sample(self);
+        let next = self.world.now + recorder.interval();
+        self.recorder = Some(recorder);
+        self.world.events.schedule(next, Target::Sample);
+    }
+
+    /// Every packet that a link was given has arrived, was dropped, or is on the link.
+    fn check_conservation(&mut self, scenario: &Scenario) -> Result<(), RunError> {
+        for (wire, link) in self.world.network.wires.iter_mut().zip(&scenario.links) {
+            let counters = wire.link.counters(self.world.now);
+            let accounted = wire.arrived + counters.dropped.total().packets + wire.flying() as u64;
+            if counters.offered.packets != accounted {
+                let sent = counters.offered.packets;
+                return Err(RunError::Conservation { link: link.name.clone(), sent, accounted });
+            }
+        }
+        Ok(())
+    }
+}

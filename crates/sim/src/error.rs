@@ -1,0 +1,56 @@
+//! Why a run cannot start or go on.
+
+use manypath_core::SpecError;
+use manypath_link::ConfigError;
+use manypath_session::{FlowError, PathError, ProtocolError};
+
+/// Why a scenario cannot be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// An algorithm's name or parameter is not known.
+    #[error("connection '{connection}': {source}")]
+    Algorithm {
+        /// Whose.
+        connection: String,
+        /// What is wrong.
+        source: SpecError,
+    },
+    /// The simulator has no such carrier.
+    #[error("connection '{connection}': subflows with transport = \"tcp\" cannot be simulated: use \"quic\"")]
+    Transport {
+        /// Whose.
+        connection: String,
+    },
+    /// A link's value makes no sense.
+    #[error("link '{link}': {source}")]
+    Link {
+        /// Which.
+        link: String,
+        /// What is wrong.
+        source: ConfigError,
+    },
+    /// A connection cannot have a path.
+    #[error("connection '{connection}': {source}")]
+    Path {
+        /// Whose.
+        connection: String,
+        /// What is wrong.
+        source: PathError,
+    },
+    /// A connection cannot open a flow.
+    #[error("a flow was refused: {0}")]
+    Flow(#[from] FlowError),
+    /// A session broke its own protocol: a bug of the session or the simulator.
+    #[error("a session refuses what its peer sent, which is a bug: {0}")]
+    Protocol(#[from] ProtocolError),
+    /// Packets appeared or vanished: a bug of the simulator.
+    #[error("packets are not conserved on link '{link}': {sent} sent, {accounted} accounted for")]
+    Conservation {
+        /// Where.
+        link: String,
+        /// What was offered to the link.
+        sent: u64,
+        /// What arrived, was dropped, or is in flight.
+        accounted: u64,
+    },
+}

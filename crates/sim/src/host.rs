@@ -1,0 +1,337 @@
+//! A host's end of a connection: a session over carriers.
+
+use manypath_core::{PacketNumber, SubflowId, Time};
+use manypath_link::Ecn;
+use manypath_session::record::Record;
+use manypath_session::{Received, Session, SessionEvent, Transmit};
+
+use crate::application::{Reader, Writer};
+use crate::error::RunError;
+use crate::events::{Events, Target};
+use crate::meter::Meter;
+use crate::network::Network;
+use crate::packet::{Body, CarrierAck, Contents, DataPacket, Packet};
+use crate::quic::{Fate, Receiver, Sender, blank_ack};
+
+/// What carriers add to an acknowledgement packet: a QUIC ACK frame of one range (RFC 9000 s19.3), bytes.
+const ACK_FRAME: u32 = 6;
+/// A further range of an ACK frame, bytes.
+const ACK_RANGE: u32 = 4;
+
+/// What all ends share.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) network: Network,
+    pub(crate) events: Events,
+    pub(crate) contents: Contents,
+    pub(crate) blank_ack: CarrierAck,
+    /// By connection; empty when nothing is measured.
+    pub(crate) meters: Vec<Meter>,
+}
+
+impl World {
+    pub(crate) fn new(network: Network) -> Self {
+        let (events, contents) = (Events::default(), Contents::new());
+        Self { now: Time::ZERO, network, events, contents, blank_ack: blank_ack(), meters: Vec::new() }
+    }
+
+    /// The measures of an end's connection.
+    fn meter(&mut self, end: u32) -> Option<&mut Meter> {
+        self.meters.get_mut(end as usize / 2)
+    }
+
+    /// Gives a packet to a link; what a lost packet refers to is forgotten.
+    #[inline]
+    pub(crate) fn send(&mut self, link: u32, packet: Packet) {
+        if !self.network.send(self.now, link, packet, &mut self.events) {
+            self.contents.release(&packet.body);
+        }
+    }
+}
+
+/// One end's half of a subflow.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    /// Links to the other end, by index.
+    pub(crate) route: Box<[u32]>,
+    /// Data packets sent and their bytes on the wire.
+    pub(crate) sent: Sent,
+    /// Data packets that the carrier declared lost.
+    pub(crate) lost: u64,
+}
+
+/// Packets and their bytes on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// Its index; the other end's differs in the lowest bit.
+    pub(crate) index: u32,
+    pub(crate) session: Session,
+    /// Indexed by subflow id.
+    pub(crate) carriers: Vec<Carrier>,
+    /// For when its timer event stands in the queue.
+    armed: Time,
+    /// What a packet has around its record, bytes.
+    overhead: u32,
+    ecn: Ecn,
+    pub(crate) writer: Option<Writer>,
+    pub(crate) reader: Reader,
+}
+
+impl End {
+    pub(crate) fn new(index: u32, session: Session, carriers: Vec<Carrier>, overhead: u32, ecn: bool) -> Self {
+        let ecn = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        let (armed, reader) = (Time::MAX, Reader::default());
+        Self { index, session, carriers, armed, overhead, ecn, writer: None, reader }
+    }
+
+    /// A packet has come.
+    pub(crate) fn on_packet(&mut self, packet: &Packet, world: &mut World) -> Result<(), RunError> {
+        let now = world.now;
+        let id = SubflowId(u32::from(packet.subflow));
+        let ce = packet.ecn == Ecn::Ce;
+        let Some(carrier) = self.carriers.get_mut(id.index()) else { return Ok(()) };
+        match &packet.body {
+            Body::Data(data) => {
+                let ack = carrier.receiver.on_packet(now, data.number, ce);
+                let record = Record::Data(data.data());
+                if let Received::Store { flow, offset, len, .. } = self.session.on_record(now, id, &record, ce)? {
+                    self.reader.on_packet(len);
+                    if let Some(meter) = world.meter(self.index) {
+                        meter.on_packet(now, flow, offset, self.session.receive_buffered());
+                    }
+                }
+                self.read_events(world);
+                if ack {
+                    self.send_ack(id, world);
+                }
+            }
+            Body::Ack(slot) => {
+                let ack = world.contents.acks.get(*slot);
+                // The session's word first: what lies below its left edge needs no second look when the carrier tells.
+                self.session.on_record(now, id, &ack.data, false)?;
+                let (session, lost) = (&mut self.session, &mut carrier.lost);
+                carrier.sender.on_ack(now, ack, |packet, fate| {
+                    *lost += u64::from(fate == Fate::Lost);
+                    report(session, now, id, packet, fate);
+                });
+                world.contents.acks.release(*slot);
+                if let Some(meter) = world.meter(self.index) {
+                    let view = &self.session.view().subflows[id.index()];
+                    let queue = self.session.queue();
+                    meter.on_ack(queue.left_edge().0, view.cwnd - view.in_flight, queue.held());
+                }
+            }
+            Body::Control(slot) => {
+                let record = *world.contents.controls.get(*slot);
+                world.contents.controls.release(*slot);
+                self.session.on_record(now, id, &record, ce)?;
+            }
+            Body::Probe(number) => {
+                carrier.receiver.on_packet(now, *number, ce);
+                self.send_ack(id, world);
+            }
+            Body::Nothing => {}
+        }
+        if self.session.is_quiet(now) {
+            self.arm(id, world);
+        } else {
+            self.settle(world);
+            self.arm(id, world);
+        }
+        Ok(())
+    }
+
+    /// The timer event for `at` has come.
+    pub(crate) fn on_timer(&mut self, at: Time, world: &mut World) {
+        if at != self.armed {
+            // Another event took its place.
+            return;
+        }
+        self.armed = Time::MAX;
+        let now = world.now;
+        for index in 0..self.carriers.len() {
+            // Paths are at most 64.
+            #[allow(clippy::cast_possible_truncation)]
+            let id = SubflowId(index as u32);
+            let Self { carriers, session, .. } = self;
+            let carrier = &mut carriers[index];
+            let lost = &mut carrier.lost;
+            if carrier.sender.deadline() <= now
+                && carrier.sender.on_timeout(now, |packet, fate| {
+                    *lost += u64::from(fate == Fate::Lost);
+                    report(session, now, id, packet, fate);
+                })
+            {
+                let number = carrier.sender.on_sent(now, None);
+                self.launch(id, self.overhead, Body::Probe(number), world);
+            }
+            if self.carriers[index].receiver.due() <= now {
+                self.send_ack(id, world);
+            }
+        }
+        if self.session.next_timeout().is_some_and(|at| at <= now) {
+            self.session.on_timeout(now);
+        }
+        self.wake(world);
+    }
+
+    /// Sends and tells all there is, and sets the timer for all subflows.
+    fn wake(&mut self, world: &mut World) {
+        self.settle(world);
+        for index in 0..self.carriers.len() {
+            // Paths are at most 64.
+            #[allow(clippy::cast_possible_truncation)]
+            self.arm(SubflowId(index as u32), world);
+        }
+    }
+
+    /// Sends and tells all there is.
+    fn settle(&mut self, world: &mut World) {
+        loop {
+            while let Some(transmit) = self.session.poll_transmit(world.now) {
+                self.transmit(&transmit, world);
+            }
+            if !self.read_events(world) {
+                break;
+            }
+        }
+    }
+
+    /// Hears what the session has to say; says whether there may be more to send for it.
+    fn read_events(&mut self, world: &mut World) -> bool {
+        let now = world.now;
+        let mut more = false;
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                SessionEvent::Readable(flow) => {
+                    let end = self.reader.read(now, flow, &mut self.session);
+                    if let Some(meter) = world.meter(self.index) {
+                        meter.on_read(now, flow, end);
+                    }
+                }
+                SessionEvent::Writable(flow) => {
+                    if let Some(writer) = &mut self.writer {
+                        writer.write(now, flow, &mut self.session);
+                        self.log_writes(world);
+                    }
+                }
+                _ => {}
+            }
+            more = true;
+        }
+        more
+    }
+
+    /// The application's time has come; returns when it wants to act again.
+    pub(crate) fn act(&mut self, world: &mut World) -> Option<Time> {
+        let again = self.writer.as_mut()?.act(world.now, &mut self.session);
+        self.log_writes(world);
+        self.wake(world);
+        again
+    }
+
+    fn log_writes(&mut self, world: &mut World) {
+        if let Some(writer) = &mut self.writer
+            && let Some(log) = &mut writer.log
+            && let Some(meter) = world.meter(self.index)
+        {
+            meter.on_written(log);
+        }
+    }
+
+    /// Puts a record into a packet.
+    fn transmit(&mut self, transmit: &Transmit, world: &mut World) {
+        let id = transmit.subflow;
+        match (&transmit.record, transmit.packet) {
+            (Record::Data(data), packet @ Some(_)) => {
+                let size = self.overhead + record_size(&transmit.record);
+                let carrier = &mut self.carriers[id.index()];
+                let number = carrier.sender.on_sent(world.now, packet);
+                carrier.sent.packets += 1;
+                carrier.sent.bytes += u64::from(size);
+                self.launch(id, size, Body::Data(DataPacket::new(number, data)), world);
+                if number.unresolved == 0 {
+                    // Only the first packet of a flight brings the carrier's timer forward.
+                    self.arm(id, world);
+                }
+            }
+            (record @ Record::Ack(_), _) => {
+                let (slot, ack) = world.contents.acks.take(&world.blank_ack);
+                ack.data = *record;
+                self.carriers[id.index()].receiver.write_ack(world.now, ack);
+                let size = self.ack_size(ack);
+                self.launch(id, size, Body::Ack(slot), world);
+            }
+            (record, _) => {
+                let (slot, control) = world.contents.controls.take(record);
+                *control = *record;
+                let size = self.overhead + record_size(record);
+                self.launch(id, size, Body::Control(slot), world);
+            }
+        }
+    }
+
+    /// Sends a carrier's acknowledgement with the session's.
+    fn send_ack(&mut self, id: SubflowId, world: &mut World) {
+        let (slot, ack) = world.contents.acks.take(&world.blank_ack);
+        if let Record::Ack(data) = &mut ack.data {
+            self.session.take_ack(world.now, id, data);
+        }
+        self.carriers[id.index()].receiver.write_ack(world.now, ack);
+        let size = self.ack_size(ack);
+        self.launch(id, size, Body::Ack(slot), world);
+    }
+
+    fn ack_size(&self, ack: &CarrierAck) -> u32 {
+        let ranges = u32::try_from(ack.numbers.as_slice().len()).unwrap_or(0);
+        self.overhead + ACK_FRAME + ACK_RANGE * ranges.saturating_sub(1) + record_size(&ack.data)
+    }
+
+    /// Puts a packet on the first link of its route.
+    #[inline]
+    fn launch(&self, id: SubflowId, size: u32, body: Body, world: &mut World) {
+        let ecn = if matches!(body, Body::Data(_)) { self.ecn } else { Ecn::NotEct };
+        // Paths are at most 64.
+        let subflow = u16::try_from(id.0).unwrap_or(u16::MAX);
+        let packet = Packet { to: self.index ^ 1, subflow, hops: 0, size, ecn, body };
+        world.send(self.carriers[id.index()].route[0], packet);
+    }
+
+    /// Sees to it that a timer event comes in time for the session and this subflow's carrier: nothing moves the timers of
+    /// other subflows forward. An event that comes too early looks again; one for every deadline that moves would be far more.
+    #[inline]
+    fn arm(&mut self, id: SubflowId, world: &mut World) {
+        let carrier = &self.carriers[id.index()];
+        let next = self.session.next_timeout().unwrap_or(Time::MAX);
+        let next = next.min(carrier.sender.deadline()).min(carrier.receiver.due());
+        if next < self.armed {
+            self.armed = next.max(world.now);
+            world.events.schedule(self.armed, Target::Timer(self.index));
+        }
+    }
+}
+
+/// Tells the session what became of a packet.
+fn report(session: &mut Session, now: Time, id: SubflowId, packet: PacketNumber, fate: Fate) {
+    match fate {
+        Fate::Acked => session.on_acked(now, id, packet),
+        Fate::Lost => session.on_lost(now, id, packet),
+        Fate::Marked => session.on_ecn(now, id, packet),
+    }
+}
+
+/// A record's size, payload included.
+fn record_size(record: &Record) -> u32 {
+    // Datagrams are smaller than 64 KiB.
+    u32::try_from(record.encoded_len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,60 @@
+//! The simulator: the session, controllers and schedulers that the QUIC transport runs, in virtual time over modelled links.
+//!
+//! A run is a pure function of scenario and seed: a single thread takes events in the order of (time, number), all times are
+//! integer nanoseconds, every random stream is named after what it serves, and nothing reads a clock, the system's
+//! randomness or the order of a hash map. Runs are independent of each other: many may run at once on as many threads.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = manypath_scenario::built_in();
+//! let mut scenario = manypath_scenario::parse(text, "built-in.toml", std::path::Path::new("."))?;
+//! scenario.duration = manypath_core::Duration::from_secs(6);
+//! let report = manypath_sim::run(&scenario, 1)?;
+//! assert!(report.goodput_bps > 100e6);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it is built
+//!
+//! A link computes a packet's fate when the packet enters it (`manypath-link`), so a data packet costs two events at most:
+//! its arrival, and that of the acknowledgement that covers it. Packets wait in a ring at their link; the event queue holds
+//! the first of each ring and the timers, a few entries whatever is in flight. Timers are not moved: an event that comes too
+//! early looks again. Acknowledgements of the carrier take those of the session along.
+//!
+//! # Dependencies
+//!
+//! `manypath-session`, `-cc`, `-sched`, `-link` are what is simulated, `manypath-scenario` says how; `rand_xoshiro` and
+//! `rand_core` for named random streams, `libm` for logarithms that agree on every machine; `serde` and `serde_json` write
+//! reports; `thiserror` for error types.
+
+mod application;
+mod engine;
+mod error;
+mod events;
+mod host;
+mod meter;
+mod network;
+mod packet;
+mod quic;
+mod random;
+mod report;
+mod series;
+mod setup;
+mod snapshot;
+mod source;
+
+use manypath_scenario::Scenario;
+
+pub use error::RunError;
+pub use report::{ConnectionReport, FileReport, LinkReport, MeanMax, Measures, Report, SubflowReport};
+pub use series::{ConnectionSeries, LinkSeries, Series, SubflowSeries};
+
+/// Runs a scenario.
+///
+/// # Errors
+/// If an algorithm is not known or a value makes no sense. A run that has begun ends well, unless it finds a bug.
+pub fn run(scenario: &Scenario, seed: u64) -> Result<Report, RunError> {
+    let simulation = engine::Simulation::run(scenario, seed)?;
+    Ok(report::report(scenario, seed, simulation))
+}

@@ -1,0 +1,97 @@
+//! Links and the packets on them.
+
+use std::collections::VecDeque;
+
+use manypath_core::{Bytes, Time};
+use manypath_link::{Link, Verdict};
+
+use crate::events::{Events, Key, Target};
+use crate::packet::Packet;
+
+/// A packet that will come out of a link.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    key: Key,
+    packet: Packet,
+}
+
+/// A link with the packets that it will deliver, in the order of arrival.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) link: Link,
+    flying: VecDeque<InFlight>,
+    /// Packets taken out at the far end.
+    pub(crate) arrived: u64,
+}
+
+/// All links.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) wires: Vec<Wire>,
+}
+
+impl Network {
+    pub(crate) fn new(links: Vec<Link>) -> Self {
+        let wires = links.into_iter().map(|link| Wire { link, flying: VecDeque::new(), arrived: 0 });
+        Self { wires: wires.collect() }
+    }
+
+    /// Gives a packet to a link; says whether it will come out.
+    #[inline]
+    pub(crate) fn send(&mut self, now: Time, index: u32, mut packet: Packet, events: &mut Events) -> bool {
+        let wire = &mut self.wires[index as usize];
+        match wire.link.enqueue(now, Bytes::new(u64::from(packet.size)), packet.ecn) {
+            Verdict::Deliver { at, ecn, .. } => {
+                packet.ecn = ecn;
+                packet.hops += 1;
+                let key = events.key(at);
+                wire.insert(InFlight { key, packet }, index, events);
+                true
+            }
+            Verdict::Drop(_) => false,
+        }
+    }
+
+    /// Takes out the packet whose event, with this key, is on top of the queue; the event moves on to the next packet.
+    #[inline]
+    pub(crate) fn receive(&mut self, index: u32, key: Key, events: &mut Events) -> Option<Packet> {
+        let wire = &mut self.wires[index as usize];
+        let Some(first) = wire.flying.pop_front_if(|first| first.key == key) else {
+            // Left behind by a packet that was overtaken: another event has delivered it.
+            events.finish(None);
+            return None;
+        };
+        events.finish(wire.flying.front().map(|next| next.key));
+        wire.arrived += 1;
+        Some(first.packet)
+    }
+}
+
+impl Wire {
+    /// Packets between the entrance and the far end.
+    pub(crate) fn flying(&self) -> usize {
+        self.flying.len()
+    }
+
+    #[inline]
+    fn insert(&mut self, entering: InFlight, index: u32, events: &mut Events) {
+        match self.flying.back() {
+            None => {
+                events.push(entering.key, Target::Link(index));
+                self.flying.push_back(entering);
+            }
+            Some(last) if last.key < entering.key => self.flying.push_back(entering),
+            Some(_) => self.overtake(entering, index, events),
+        }
+    }
+
+    /// A packet that overtakes others (a link whose jitter may reorder) is inserted in its place.
+    fn overtake(&mut self, entering: InFlight, index: u32, events: &mut Events) {
+        let place = self.flying.partition_point(|held| held.key < entering.key);
+        if place == 0 {
+            // The event of the packet overtaken stays, and will be a second one with its key: one finds it, one does not.
+            events.push(entering.key, Target::Link(index));
+        }
+        self.flying.insert(place, entering);
+    }
+}

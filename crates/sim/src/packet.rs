@@ -1,0 +1,181 @@
+//! Packets as they travel: small and copied; what is large and rare waits in a [`Slab`].
+
+use manypath_core::{DataSeq, FlowId};
+use manypath_link::Ecn;
+use manypath_session::Record;
+use manypath_session::record::{Data, SendTime};
+
+/// The most ranges of packet numbers that an acknowledgement lists; QUIC's fit into a datagram as well.
+pub(crate) const MAX_NUMBER_RANGES: usize = 16;
+
+/// The destination of traffic that nobody receives.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    /// The end it goes to, or [`NOBODY`].
+    pub(crate) to: u32,
+    /// The subflow; for background traffic the source.
+    pub(crate) subflow: u16,
+    /// How many links of its route it has entered.
+    pub(crate) hops: u16,
+    /// Size on the wire.
+    pub(crate) size: u32,
+    /// Its ECN codepoint.
+    pub(crate) ecn: Ecn,
+    /// What it carries.
+    pub(crate) body: Body,
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// A data record under a packet number.
+    Data(DataPacket),
+    /// An acknowledgement, by its place in the slab.
+    Ack(u32),
+    /// A control record, by its place in the slab.
+    Control(u32),
+    /// A carrier's probe: asks for an acknowledgement.
+    Probe(Number),
+    /// Background traffic.
+    Nothing,
+}
+
+/// A carrier's packet number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number {
+    /// The number.
+    pub(crate) number: u64,
+    /// The sender knows the fate of everything this far below the number, and need not be told it.
+    pub(crate) unresolved: u32,
+}
+
+impl Number {
+    /// The lowest number whose fate the sender does not know.
+    pub(crate) fn floor(self) -> u64 {
+        self.number - u64::from(self.unresolved)
+    }
+}
+
+/// A DATA record without what the model does not need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataPacket {
+    pub(crate) number: Number,
+    seq: DataSeq,
+    offset: u64,
+    flow: FlowId,
+    sent: SendTime,
+    len: u32,
+    fin: bool,
+    copy: bool,
+}
+
+impl DataPacket {
+    pub(crate) fn new(number: Number, data: &Data) -> Self {
+        let Data { flow, seq, offset, len, fin, copy, sent, deadline: _ } = *data;
+        Self { number, seq, offset, flow, sent, len, fin, copy }
+    }
+
+    /// The record as the session takes it.
+    pub(crate) fn data(&self) -> Data {
+        let Self { seq, offset, flow, sent, len, fin, copy, .. } = *self;
+        Data { flow, seq, offset, len, fin, copy, sent, deadline: None }
+    }
+}
+
+/// Packet numbers that have arrived, as an acknowledgement lists them: the highest range first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    ranges: [(u64, u64); MAX_NUMBER_RANGES],
+    len: usize,
+}
+
+impl Numbers {
+    pub(crate) const NONE: Self = Self { ranges: [(0, 0); MAX_NUMBER_RANGES], len: 0 };
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Adds a range, first and one past the last; what does not fit is left out.
+    pub(crate) fn push(&mut self, range: (u64, u64)) {
+        if let Some(slot) = self.ranges.get_mut(self.len) {
+            *slot = range;
+            self.len += 1;
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[(u64, u64)] {
+        &self.ranges[..self.len]
+    }
+}
+
+/// A carrier's acknowledgement with the session's attached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CarrierAck {
+    /// Packet numbers that have arrived.
+    pub(crate) numbers: Numbers,
+    /// How long the highest number waited for this acknowledgement, nanoseconds.
+    pub(crate) delay_nanos: u64,
+    /// Packets that arrived with a congestion mark so far.
+    pub(crate) marked: u64,
+    /// The session's: a [`Record::Ack`], kept as the session takes it, since copies of so large a record cost.
+    pub(crate) data: Record,
+}
+
+/// Values that wait to be taken, under small numbers that are used again.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    values: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Clone> Slab<T> {
+    pub(crate) const fn new() -> Self {
+        Self { values: Vec::new(), free: Vec::new() }
+    }
+
+    /// A place that nobody uses; what it holds is left from its last use. `fresh` makes new ones.
+    pub(crate) fn take(&mut self, fresh: &T) -> (u32, &mut T) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.values.push(fresh.clone());
+            // Every value belongs to a packet in flight; links hold at most 2^20 packets each.
+            u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX)
+        });
+        (slot, &mut self.values[slot as usize])
+    }
+
+    /// What is held in a place that was taken.
+    pub(crate) fn get(&self, slot: u32) -> &T {
+        &self.values[slot as usize]
+    }
+
+    /// Gives a place back.
+    pub(crate) fn release(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+}
+
+/// Everything that packets refer to.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) acks: Slab<CarrierAck>,
+    pub(crate) controls: Slab<Record>,
+}
+
+impl Contents {
+    pub(crate) const fn new() -> Self {
+        Self { acks: Slab::new(), controls: Slab::new() }
+    }
+
+    /// Gives back what a packet refers to, when it is gone.
+    pub(crate) fn release(&mut self, body: &Body) {
+        match body {
+            Body::Ack(slot) => self.acks.release(*slot),
+            Body::Control(slot) => self.controls.release(*slot),
+            Body::Data(_) | Body::Probe(_) | Body::Nothing => {}
+        }
+    }
+}

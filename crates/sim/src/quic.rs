@@ -1,0 +1,255 @@
+//! The carrier of a subflow as QUIC has it: loss detection by RFC 9002, acknowledgements by RFC 9000 s13.2.
+//!
+//! Every packet number is used once; what is lost is the session's business. The receiver's acknowledgements take the
+//! session's along, so that they cost no packet of their own.
+
+use std::collections::VecDeque;
+
+use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
+
+use crate::packet::{CarrierAck, Number, Numbers};
+
+/// RFC 9002 s6.1.1: a packet is lost when one this much later is acknowledged.
+const PACKET_THRESHOLD: u64 = 3;
+/// RFC 9002 s6.1.2: `kGranularity`.
+const GRANULARITY: Duration = Duration::from_millis(1);
+/// RFC 9002 s6.2.2: the round-trip time assumed before the first sample.
+const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Acked,
+    Lost,
+    /// New congestion marks are charged to it; its acknowledgement follows.
+    Marked,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Time,
+    /// The session's number for it; `None` for the carrier's own probes.
+    packet: Option<PacketNumber>,
+    resolved: bool,
+}
+
+/// The sending half: which packets have arrived, which are lost?
+#[derive(Debug)]
+pub(crate) struct Sender {
+    /// Packets from number `base` on; the first is never resolved.
+    sent: VecDeque<Sent>,
+    base: u64,
+    largest_acked: Option<u64>,
+    rtt: RttEstimator,
+    /// When the first packet is lost by the time threshold.
+    loss_at: Option<Time>,
+    last_sent: Time,
+    /// Probe timeouts in a row.
+    timeouts: u32,
+    max_ack_delay: Duration,
+    /// Marks that the receiver had counted in its last acknowledgement.
+    marked: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(max_ack_delay: Duration) -> Self {
+        Self {
+            sent: VecDeque::new(),
+            base: 0,
+            largest_acked: None,
+            rtt: RttEstimator::new(),
+            loss_at: None,
+            last_sent: Time::ZERO,
+            timeouts: 0,
+            max_ack_delay,
+            marked: 0,
+        }
+    }
+
+    /// Notes a packet that leaves; returns its number.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Time, packet: Option<PacketNumber>) -> Number {
+        let ahead = self.sent.len();
+        self.sent.push_back(Sent { at: now, packet, resolved: false });
+        self.last_sent = now;
+        Number { number: self.base + ahead as u64, unresolved: u32::try_from(ahead).unwrap_or(u32::MAX) }
+    }
+
+    /// Takes an acknowledgement; tells `fate` of every session packet that it decides.
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &CarrierAck, mut fate: impl FnMut(PacketNumber, Fate)) {
+        let next = self.base + self.sent.len() as u64;
+        let Some((_, end)) = ack.numbers.as_slice().first() else { return };
+        let Some(largest) = end.min(&next).checked_sub(1) else { return };
+        let marks = ack.marked > self.marked;
+        self.marked = self.marked.max(ack.marked);
+        if self.largest_acked.is_none_or(|held| largest > held)
+            && let Some(sent) = self.at(largest).filter(|sent| !sent.resolved)
+        {
+            // RFC 9002 s5.1: a sample only when the largest is newly acknowledged. s5.3: a delay above the limit is cut.
+            let delay = Duration::from_nanos(ack.delay_nanos).min(self.max_ack_delay);
+            let charged = sent.packet.filter(|_| marks);
+            self.rtt.on_sample(now.since(sent.at), delay);
+            self.largest_acked = Some(largest);
+            if let Some(packet) = charged {
+                // While the session still knows when the packet left: it decides whose round trip the mark belongs to.
+                fate(packet, Fate::Marked);
+            }
+        }
+        let mut progress = false;
+        for &(first, end) in ack.numbers.as_slice() {
+            for number in first.max(self.base)..end.min(next) {
+                if let Some(sent) = self.resolve(number) {
+                    progress = true;
+                    if let Some(packet) = sent.packet {
+                        fate(packet, Fate::Acked);
+                    }
+                }
+            }
+        }
+        if progress {
+            self.timeouts = 0;
+            self.drop_resolved();
+            self.detect_losses(now, fate);
+        }
+    }
+
+    /// RFC 9002 s6.1: what is lost by the packet threshold or the time threshold.
+    fn detect_losses(&mut self, now: Time, mut fate: impl FnMut(PacketNumber, Fate)) {
+        self.loss_at = None;
+        let Some(largest) = self.largest_acked else { return };
+        if self.base > largest {
+            return;
+        }
+        let rtt = self.rtt.srtt().unwrap_or(INITIAL_RTT).max(self.rtt.latest());
+        // RFC 9002 s6.1.2: 9/8 of the round trip.
+        let patience = (rtt * 9 / 8).max(GRANULARITY);
+        for number in self.base..=largest {
+            let Some(sent) = self.at(number).copied().filter(|sent| !sent.resolved) else { continue };
+            let lost_at = sent.at + patience;
+            if number + PACKET_THRESHOLD <= largest || lost_at <= now {
+                self.resolve(number);
+                if let Some(packet) = sent.packet {
+                    fate(packet, Fate::Lost);
+                }
+            } else {
+                // Packets leave in the order of their numbers: the first that is left is the first to be lost.
+                self.loss_at = Some(lost_at);
+                break;
+            }
+        }
+        self.drop_resolved();
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: never.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        match self.loss_at {
+            Some(at) => at,
+            None if self.sent.is_empty() => Time::MAX,
+            None => self.last_sent + self.probe_timeout(),
+        }
+    }
+
+    /// Time has passed; says whether a probe must leave.
+    pub(crate) fn on_timeout(&mut self, now: Time, fate: impl FnMut(PacketNumber, Fate)) -> bool {
+        if self.loss_at.is_some_and(|at| at <= now) {
+            self.detect_losses(now, fate);
+            return false;
+        }
+        if self.deadline() > now {
+            return false;
+        }
+        self.timeouts += 1;
+        true
+    }
+
+    /// RFC 9002 s6.2.1, with the backoff bounded so that a dead path is probed once a minute or so.
+    fn probe_timeout(&self) -> Duration {
+        let base = match self.rtt.srtt() {
+            Some(srtt) => srtt + (self.rtt.rttvar() * 4).max(GRANULARITY) + self.max_ack_delay,
+            None => INITIAL_RTT * 3,
+        };
+        base * (1 << self.timeouts.min(6))
+    }
+
+    fn at(&self, number: u64) -> Option<&Sent> {
+        self.sent.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// Marks a packet; `None` if it was marked before.
+    #[inline]
+    fn resolve(&mut self, number: u64) -> Option<Sent> {
+        let sent = self.sent.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)?;
+        if core::mem::replace(&mut sent.resolved, true) { None } else { Some(*sent) }
+    }
+
+    fn drop_resolved(&mut self) {
+        while self.sent.pop_front_if(|first| first.resolved).is_some() {
+            self.base += 1;
+        }
+    }
+}
+
+/// The receiving half: when to acknowledge what?
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    received: RangeSet,
+    every: u32,
+    max_delay: Duration,
+    unacked: u32,
+    /// When an acknowledgement must leave.
+    due: Time,
+    largest_at: Time,
+    marked: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(every: u32, max_delay: Duration) -> Self {
+        let (due, largest_at) = (Time::MAX, Time::ZERO);
+        Self { received: RangeSet::new(), every, max_delay, unacked: 0, due, largest_at, marked: 0 }
+    }
+
+    /// A packet that asks for an acknowledgement has arrived; says whether one must leave at once.
+    #[inline]
+    pub(crate) fn on_packet(&mut self, now: Time, number: Number, ce: bool) -> bool {
+        let expected = self.received.last().map_or(0, |range| range.end.0);
+        self.received.insert(DataRange::new(DataSeq(number.number), 1));
+        if self.received.range_count() > 1 {
+            self.received.remove_below(DataSeq(number.floor()));
+        }
+        if number.number >= expected {
+            self.largest_at = now;
+        }
+        self.marked += u64::from(ce);
+        self.unacked += 1;
+        // RFC 9000 s13.2.1: at once after a gap, out of order, and for a mark; else every second packet or after a while.
+        if self.unacked >= self.every || number.number != expected || ce {
+            return true;
+        }
+        self.due = self.due.min(now + self.max_delay);
+        false
+    }
+
+    /// Writes an acknowledgement, which leaves now.
+    pub(crate) fn write_ack(&mut self, now: Time, ack: &mut CarrierAck) {
+        self.unacked = 0;
+        self.due = Time::MAX;
+        ack.numbers.clear();
+        for range in self.received.iter().rev().take(crate::packet::MAX_NUMBER_RANGES) {
+            ack.numbers.push((range.start.0, range.end.0));
+        }
+        ack.delay_nanos = now.since(self.largest_at).as_nanos();
+        ack.marked = self.marked;
+    }
+
+    /// When an acknowledgement must leave; [`Time::MAX`]: never.
+    pub(crate) fn due(&self) -> Time {
+        self.due
+    }
+}
+
+/// A place for acknowledgements that nothing was written to.
+pub(crate) fn blank_ack() -> CarrierAck {
+    let data = manypath_session::Record::Ack(Default::default());
+    CarrierAck { numbers: Numbers::NONE, delay_nanos: 0, marked: 0, data }
+}

@@ -1,0 +1,132 @@
+//! From a scenario to a run: links, hosts, and the first events.
+
+use manypath_core::{Duration, Rate, Time};
+use manypath_link::{Change, Link, LinkConfig, Loss, MAX_DELAY, MAX_RATE_BPS, MIN_RATE_BPS};
+use manypath_scenario::{Connection, Redraw, Scenario, Transport};
+use manypath_session::{Config, PathInit, PeerLimits, Role, Session};
+use rand_core::Rng;
+
+use crate::application::Writer;
+use crate::engine::Simulation;
+use crate::error::RunError;
+use crate::events::Target;
+use crate::host::{Carrier, End, Sent, World};
+use crate::meter::Meter;
+use crate::network::Network;
+use crate::quic::{Receiver, Sender};
+use crate::random::draw;
+use crate::series::Recorder;
+use crate::snapshot::Snapshot;
+use crate::source::Background;
+
+/// How many files one connection may have under way.
+const MAX_FLOWS: u32 = 4096;
+
+/// A run at its beginning.
+pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, RunError> {
+    let links = scenario.links.iter().map(|link| {
+        let mut config = link.config.clone();
+        if let Some(redraw) = &link.redraw {
+            config.schedule = drawn(redraw, &config, scenario.duration, seed, &link.name);
+        }
+        Link::new(&config, seed, &link.name).map_err(|source| RunError::Link { link: link.name.clone(), source })
+    });
+    let mut world = World::new(Network::new(links.collect::<Result<_, _>>()?));
+    let measured = scenario.sample.is_some();
+    let mut ends = Vec::new();
+    for (index, connection) in scenario.connections.iter().enumerate() {
+        // A scenario's connections are counted in 32 bits with room.
+        let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
+        let mut sender = end(connection, number * 2, seed)?;
+        sender.writer = Some(Writer::new(connection, seed, measured));
+        ends.push(sender);
+        ends.push(end(connection, number * 2 + 1, seed)?);
+        world.events.schedule(connection.start, Target::Application(number));
+        if measured {
+            world.meters.push(Meter::default());
+        }
+    }
+    let mut sources = Vec::new();
+    for (index, source) in scenario.sources.iter().enumerate() {
+        sources.push(Background::new(source, index, seed));
+        world.events.schedule(source.start, Target::Source(u32::try_from(index).unwrap_or(u32::MAX)));
+    }
+    if !scenario.warmup.is_zero() {
+        world.events.schedule(Time::ZERO + scenario.warmup, Target::WarmedUp);
+    }
+    let recorder = scenario.sample.map(|interval| {
+        world.events.schedule(Time::ZERO + interval, Target::Sample);
+        Recorder::new(interval, scenario)
+    });
+    let mut simulation = Simulation { world, ends, sources, steps: 0, baseline: Snapshot::default(), recorder };
+    simulation.baseline = Snapshot::take(&mut simulation);
+    Ok(simulation)
+}
+
+/// A link's schedule, drawn from the stream named after it.
+fn drawn(redraw: &Redraw, config: &LinkConfig, duration: Duration, seed: u64, name: &str) -> Vec<Change> {
+    let mut random = manypath_link::generator(seed, &format!("{name}/redraw"));
+    let mut changes = Vec::new();
+    let mut at = Time::ZERO;
+    while at < Time::ZERO + duration {
+        let mut value = |how: &Option<_>| how.as_ref().map(|how| draw(&mut random, how));
+        let rate = value(&redraw.rate).map(|bps| Rate::from_bps(bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS)));
+        let delay = value(&redraw.delay).map(|secs| Duration::from_secs_f64(secs).min(MAX_DELAY));
+        let loss = value(&redraw.loss).map(|share| Loss::Random(share.min(1.0)));
+        changes.push(Change { at, rate, delay, jitter: Some(config.jitter), loss });
+        at += redraw.every;
+    }
+    changes
+}
+
+/// One end of a connection; the even one opens it.
+fn end(connection: &Connection, index: u32, seed: u64) -> Result<End, RunError> {
+    let algorithm = |source| RunError::Algorithm { connection: connection.name.clone(), source };
+    if connection.transport != Transport::Quic {
+        return Err(RunError::Transport { connection: connection.name.clone() });
+    }
+    let role = if index.is_multiple_of(2) { Role::Client } else { Role::Server };
+    // The receiver's carrier counts packets and takes the session's acknowledgement along; the session need not count too.
+    let records_per_ack = if role == Role::Client { connection.ack_every } else { u32::MAX };
+    let defaults = Config::new(role);
+    let config = Config {
+        record_header: connection.record_header,
+        send_buffer: connection.send_buffer,
+        receive_window: connection.receive_buffer,
+        flow_window: connection.receive_buffer,
+        max_flows: MAX_FLOWS,
+        records_per_ack,
+        max_ack_delay: connection.max_ack_delay,
+        pacing_burst: connection.pacing_burst,
+        initial_window_packets: connection.initial_window,
+        max_paths: manypath_session::MAX_PATHS,
+        peer: PeerLimits {
+            receive_window: connection.receive_buffer,
+            flow_window: connection.receive_buffer,
+            max_flows: MAX_FLOWS,
+        },
+        ..defaults
+    };
+    // The controller's randomness is named after the connection, as links' is after the link.
+    let cc_seed = manypath_link::generator(seed, &format!("{}/cc", connection.name)).next_u64();
+    let cc = manypath_cc::create(&connection.cc, cc_seed).map_err(algorithm)?;
+    let scheduler = manypath_sched::create(&connection.scheduler).map_err(algorithm)?;
+    let mut session = Session::new(config, cc, scheduler);
+    let mut carriers = Vec::new();
+    for path in &connection.paths {
+        let max_datagram = connection.packet - connection.overhead;
+        let init = PathInit { max_datagram, cost: path.cost, priority: path.priority };
+        let added = session.add_path(connection.start, init);
+        added.map_err(|source| RunError::Path { connection: connection.name.clone(), source })?;
+        let links = if role == Role::Client { &path.forward } else { &path.backward };
+        carriers.push(Carrier {
+            sender: Sender::new(connection.max_ack_delay),
+            receiver: Receiver::new(connection.ack_every, connection.max_ack_delay),
+            route: links.iter().map(|link| u32::try_from(*link).unwrap_or(u32::MAX)).collect(),
+            sent: Sent::default(),
+            lost: 0,
+        });
+    }
+    let overhead = u32::try_from(connection.overhead.get()).unwrap_or(u32::MAX);
+    Ok(End::new(index, session, carriers, overhead, connection.ecn))
+}

@@ -1,0 +1,59 @@
+//! Counters at one time, so that summaries can leave out what came before.
+
+use manypath_core::{Bytes, Time};
+use manypath_link::Counters;
+use manypath_session::Totals;
+
+use crate::engine::Simulation;
+use crate::host::Sent;
+
+/// Counters of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConnectionCounts {
+    pub(crate) packets: u64,
+    pub(crate) read: Bytes,
+    pub(crate) totals: Totals,
+    pub(crate) received_again: Bytes,
+    pub(crate) subflows: Vec<SubflowCounts>,
+}
+
+/// Counters of one subflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SubflowCounts {
+    pub(crate) sent: Sent,
+    pub(crate) lost: u64,
+    pub(crate) delivered: Bytes,
+}
+
+/// All counters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) at: Time,
+    pub(crate) connections: Vec<ConnectionCounts>,
+    pub(crate) links: Vec<Counters>,
+}
+
+impl Snapshot {
+    pub(crate) fn take(simulation: &mut Simulation) -> Self {
+        let at = simulation.world.now;
+        let connections = simulation.ends.chunks(2).map(|pair| {
+            let [sender, receiver] = pair else { return ConnectionCounts::default() };
+            let views = &sender.session.view().subflows;
+            let subflows = sender.carriers.iter().zip(views).map(|(carrier, view)| SubflowCounts {
+                sent: carrier.sent,
+                lost: carrier.lost,
+                delivered: view.delivered,
+            });
+            ConnectionCounts {
+                packets: receiver.reader.packets,
+                read: receiver.reader.read,
+                totals: sender.session.totals(),
+                received_again: receiver.session.totals().received_again,
+                subflows: subflows.collect(),
+            }
+        });
+        let connections = connections.collect();
+        let links = simulation.world.network.wires.iter_mut().map(|wire| wire.link.counters(at)).collect();
+        Self { at, connections, links }
+    }
+}

@@ -1,0 +1,105 @@
+//! A run is a pure function of scenario and seed.
+
+use std::path::Path;
+
+use manypath_core::Duration;
+use manypath_scenario::Scenario;
+use manypath_sim::run;
+
+fn examples() -> Vec<Scenario> {
+    let mut texts = vec![manypath_scenario::template().to_owned(), manypath_scenario::built_in().to_owned()];
+    for topology in manypath_scenario::topologies() {
+        let mut text = format!("duration = \"3s\"\ntopology = \"{}\"\n", topology.name);
+        for role in topology.roles.iter().take(4) {
+            text += &format!("[[connection]]\nname = \"{0}\"\nrole = \"{0}\"\ncc = \"lia\"\n", role.name);
+        }
+        texts.push(text);
+    }
+    let mut scenarios = Vec::new();
+    for text in texts {
+        let mut scenario = manypath_scenario::parse(&text, "example", Path::new(".")).unwrap();
+        // Data-centre links are short, and not much happens in a second on the others.
+        let fast = scenario.links.iter().any(|link| link.config.peak_rate().as_bps() > 2e10);
+        scenario.duration = if fast { Duration::from_millis(20) } else { Duration::from_secs(3) };
+        scenario.warmup = Duration::ZERO;
+        scenarios.push(scenario);
+    }
+    scenarios
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes_on_any_number_of_threads() {
+    let scenarios = examples();
+    let once: Vec<String> = scenarios.iter().map(|scenario| run(scenario, 42).unwrap().to_json()).collect();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..8)
+            .map(|worker| {
+                let scenarios = &scenarios;
+                scope.spawn(move || {
+                    let mine = scenarios.iter().enumerate().filter(|(index, _)| index % 8 == worker);
+                    mine.map(|(index, scenario)| (index, run(scenario, 42).unwrap().to_json())).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        for (index, json) in workers.into_iter().flat_map(|worker| worker.join().unwrap()) {
+            assert!(json == once[index], "{}", scenarios[index].name);
+        }
+    });
+}
+
+#[test]
+fn measuring_changes_nothing() {
+    for mut scenario in examples() {
+        scenario.sample = None;
+        let plain = run(&scenario, 5).unwrap();
+        scenario.sample = Some(Duration::from_millis(10));
+        let mut measured = run(&scenario, 5).unwrap();
+        assert!(measured.series.take().is_some());
+        for connection in &mut measured.connections {
+            connection.measures = None;
+        }
+        // Samples are events too.
+        measured.events = plain.events;
+        assert_eq!(measured.to_json(), plain.to_json(), "{}", scenario.name);
+    }
+}
+
+#[test]
+fn a_link_more_does_not_change_another_links_losses() {
+    let link = |name: &str| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nrate = \"9Mbit\"\ndelay = \"5ms\"\nqueue = \"50packets\"\nloss = \"1%\"\n"
+        )
+    };
+    let connection = "[[connection]]\nname = \"c\"\ncc = \"reno\"\npath = [{ route = [\"a\"] }]\n";
+    let simulate = |links: String| {
+        let text = format!("duration = \"5s\"\n{links}{connection}");
+        run(&manypath_scenario::parse(&text, "links", Path::new(".")).unwrap(), 9).unwrap()
+    };
+    let (alone, beside) = (simulate(link("a")), simulate(link("b") + &link("a")));
+    assert_eq!(alone.connections[0].delivered_bytes, beside.connections[0].delivered_bytes);
+    assert_eq!(alone.links[0].dropped_random, beside.links[2].dropped_random);
+}
+
+#[test]
+fn what_cannot_be_run_is_an_error() {
+    let text = |line: &str| {
+        format!("duration = \"1s\"\ntopology = \"two-links\"\n[[connection]]\nname = \"c\"\nrole = \"mp\"\n{line}\n")
+    };
+    for (line, message) in [
+        ("cc = \"none\"", "no algorithm is called 'none'"),
+        ("cc = \"reno:x=1\"", "no parameter 'x'"),
+        ("cc = \"reno\"\nscheduler = \"none\"", "no algorithm is called 'none'"),
+        ("cc = \"reno\"\ntransport = \"tcp\"", "use \"quic\""),
+    ] {
+        let scenario = manypath_scenario::parse(&text(line), "bad", Path::new(".")).unwrap();
+        let error = run(&scenario, 1).map(drop).unwrap_err().to_string();
+        assert!(error.contains(message) && error.contains("'c'"), "{error}");
+    }
+}
+
+#[test]
+fn seeds_matter() {
+    let scenario = &examples()[0];
+    assert_ne!(run(scenario, 1).unwrap().to_json(), run(scenario, 2).unwrap().to_json());
+}
