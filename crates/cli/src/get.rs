@@ -30,7 +30,7 @@ use crate::transfer::{self, Facts};
     manypath get 192.0.2.7:4433/debian.iso --pin FINGERPRINT --path wlan0 --path wwan0\n  \
     manypath get manypath://files.example/debian.iso --ca ca.pem --cc mpcc-loss -o d.iso")]
 pub(crate) struct Args {
-    /// The file: HOST[:PORT]/PATH or manypath://HOST[:PORT]/PATH
+    /// The file: HOST:PORT/PATH or manypath://HOST:PORT/PATH; the port is 4433 if left out
     #[arg(value_name = "URL|HOST:PORT/PATH")]
     target: Target,
 

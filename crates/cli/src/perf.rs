@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     server: bool,
 
-    /// Measure against the server at HOST[:PORT]
+    /// Measure against this server; the port is 4433 if left out
     #[arg(short, long = "client", value_name = "HOST[:PORT]", id = "connect")]
     client: Option<Host>,
 

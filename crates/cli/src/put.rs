@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// The file to send
     file: PathBuf,
 
-    /// Where to store it: HOST[:PORT]/PATH; a path that ends with '/' keeps the name
+    /// Where to store it: HOST:PORT/PATH; a path that ends with '/' keeps the name
     #[arg(value_name = "HOST:PORT/PATH")]
     target: String,
 

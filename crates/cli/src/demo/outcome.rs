@@ -148,8 +148,8 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
 /// What a reader must know to judge the numbers.
 pub(crate) fn notes(outcomes: &[Outcome]) -> Vec<String> {
     let mut notes = vec![format!(
-        "goodput: payload, without the first {WARM_UP:.0} s. of links: share of {:.1} Mbit/s, the payload capacity of both links = \
-         ({}) Mbit/s x {:.0} payload / {:.0} wire bytes.",
+        "goodput: payload received per second, without the first {WARM_UP:.0} s; of links: its share of {:.1} Mbit/s, the payload \
+         capacity of both links = ({}) Mbit/s x {:.0} payload bytes / {:.0} bytes on the wire of a full datagram.",
         capacity_mbps(),
         LINKS.map(|link| format!("{:.0}", link.mbps)).join(" + "),
         DATAGRAM - QUIC_AND_RECORD,
