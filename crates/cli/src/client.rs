@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use manypath_core::{AlgorithmSpec, Priority};
-use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, Trust, Wish};
+use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathTerms, Trust, Wish};
 
 use crate::algorithms;
 use crate::target::Host;
@@ -159,7 +159,22 @@ impl ClientArgs {
         self.token.as_deref()
     }
 
-    /// The paths, with what was said about each.
+    /// What was said about each path. Without --path the names are those of interfaces, which may come later.
+    fn terms(&self) -> Vec<PathTerms> {
+        let mut terms: Vec<PathTerms> = Vec::new();
+        let mut entry = |name: &str, change: &dyn Fn(&mut PathTerms)| {
+            let index = terms.iter().position(|terms| terms.name == name).unwrap_or_else(|| {
+                terms.push(PathTerms { name: name.to_owned(), cost: 1.0, priority: Priority::Normal });
+                terms.len() - 1
+            });
+            change(&mut terms[index]);
+        };
+        self.cost.iter().for_each(|cost| entry(&cost.name, &|terms| terms.cost = cost.value.0));
+        self.priority.iter().for_each(|priority| entry(&priority.name, &|terms| terms.priority = priority.value.0));
+        terms
+    }
+
+    /// The paths of --path, with what was said about each.
     fn paths(&self) -> Result<Vec<PathConfig>> {
         let mut paths: Vec<PathConfig> = Vec::new();
         for arg in &self.paths {
@@ -170,17 +185,12 @@ impl ClientArgs {
             path.remote = arg.remote;
             paths.push(path);
         }
-        let find = |paths: &mut [PathConfig], option: &str, name: &str| -> Result<usize> {
-            let index = paths.iter().position(|path| path.name == name);
-            index.with_context(|| format!("{option} names '{name}', which is no path: add --path {name}"))
-        };
-        for cost in &self.cost {
-            let index = find(&mut paths, "--cost", &cost.name)?;
-            paths[index].cost = cost.value.0;
-        }
-        for priority in &self.priority {
-            let index = find(&mut paths, "--priority", &priority.name)?;
-            paths[index].priority = priority.value.0;
+        let terms = if paths.is_empty() { Vec::new() } else { self.terms() };
+        for terms in terms {
+            let Some(path) = paths.iter_mut().find(|path| path.name == terms.name) else {
+                bail!("--cost or --priority names '{0}', which is no path: add --path {0}", terms.name);
+            };
+            (path.cost, path.priority) = (terms.cost, terms.priority);
         }
         Ok(paths)
     }
@@ -197,6 +207,7 @@ impl ClientArgs {
         let paths = self.paths()?;
         let mut config = ClientConfig::new(host.resolve().await?, trust);
         config.paths = paths;
+        config.terms = self.terms();
         config.token = self.token.clone();
         config.transport.linger = manypath_core::Duration::from_secs_f64(self.timeout.as_secs_f64());
         let (cc, sched) = algorithms.chosen();
@@ -253,8 +264,18 @@ mod tests {
     }
 
     #[test]
+    fn without_paths_the_names_are_those_of_interfaces() {
+        let client = parse(&["--cost=wlan0=0.1,wwan0=10", "--priority=wwan0=backup"]).client;
+        assert_eq!(client.paths().unwrap(), []);
+        let expected = [("wlan0", 0.1, Priority::Normal), ("wwan0", 10.0, Priority::Backup)];
+        let expected = expected.map(|(name, cost, priority)| PathTerms { name: name.to_owned(), cost, priority });
+        assert_eq!(client.terms(), expected);
+    }
+
+    #[test]
     fn mistakes_about_paths_say_what_to_do() {
         let error = |args: &[&str]| parse(args).client.paths().unwrap_err().to_string();
+        assert!(error(&["--path=wlan0", "--priority=wwan0=backup"]).contains("add --path wwan0"));
         assert!(error(&["--path=wlan0", "--cost=wwan0=1"]).contains("add --path wwan0"));
         assert!(error(&["--path=a@192.0.2.1:1", "--path=a@192.0.2.1:2"]).contains("--path one="));
         for bad in ["--path=", "--path=a@b", "--cost=a", "--cost=a=-1", "--cost=a=NaN", "--priority=a=b", "--timeout=5"]

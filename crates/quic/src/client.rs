@@ -268,10 +268,13 @@ fn update_paths(client: &Arc<Client>, chosen: Vec<String>) -> Vec<String> {
     }
     for name in &wanted {
         if !chosen.contains(name) {
-            let path = match name.as_str() {
+            let mut path = match name.as_str() {
                 "" => PathConfig::new("default", Bind::Any),
                 name => PathConfig::new(name, Bind::Interface(name.to_owned())),
             };
+            if let Some(terms) = client.config.terms.iter().find(|terms| terms.name == path.name) {
+                (path.cost, path.priority) = (terms.cost, terms.priority);
+            }
             if let Err(error) = client.add_path(path) {
                 tracing::info!(%error, "path not added");
             }

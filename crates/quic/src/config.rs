@@ -122,6 +122,17 @@ impl PathConfig {
     }
 }
 
+/// How to use a path that is found by itself: an interface with a default route.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathTerms {
+    /// The interface's name.
+    pub name: String,
+    /// Relative cost of a byte; 1 is usual.
+    pub cost: f64,
+    /// Everyday path or backup.
+    pub priority: Priority,
+}
+
 /// The algorithms that a client would like the server to send with. A server that does not know one, or does not let
 /// clients choose, uses its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -143,6 +154,8 @@ pub struct ClientConfig {
     pub token: Option<String>,
     /// The paths; none: every interface with a default route, as they come and go.
     pub paths: Vec<PathConfig>,
+    /// What is known of interfaces before they come, where no paths are given.
+    pub terms: Vec<PathTerms>,
     /// How data moves from here.
     pub transport: TransportConfig,
     /// How data should move from the server.
@@ -159,6 +172,7 @@ impl ClientConfig {
             trust,
             token: None,
             paths: Vec::new(),
+            terms: Vec::new(),
             transport: TransportConfig::default(),
             wish: Wish::default(),
             connect_timeout: Duration::from_secs(15),

@@ -71,7 +71,7 @@ mod stats;
 mod timer;
 mod tls;
 
-pub use config::{Bind, ClientConfig, PathConfig, ServerConfig, TransportConfig, Wish};
+pub use config::{Bind, ClientConfig, PathConfig, PathTerms, ServerConfig, TransportConfig, Wish};
 pub use connection::{Connection, connect};
 pub use error::{BindError, CloseReason, ConnectError, FlowError, OpenError, PathChangeError, PathError, TlsError};
 pub use flow::{RecvFlow, SendFlow};
