@@ -63,7 +63,7 @@ impl Source<'_> {
                 seq: DataSeq(self.number()),
                 offset: self.number(),
                 len: u32::from(self.byte()) * 8 + 1,
-                fin: self.byte() % 8 == 0,
+                fin: self.byte().is_multiple_of(8),
                 copy: false,
                 sent,
                 deadline: None,
@@ -81,7 +81,7 @@ impl Source<'_> {
                 Record::Ack(Ack { left: DataSeq(self.number()), window_end: DataSeq(self.number()), ranges })
             }
             6 => Record::FlowWindow { flow: self.flow(), limit: self.number() },
-            7 => Record::Blocked { flow: (self.byte() % 2 == 0).then(|| self.flow()) },
+            7 => Record::Blocked { flow: (self.byte().is_multiple_of(2)).then(|| self.flow()) },
             8 => Record::Stop { flow: self.flow(), code: 9 },
             9 => Record::PathReport(DelayReport {
                 samples: self.byte().into(),
@@ -94,7 +94,7 @@ impl Source<'_> {
             10 => Record::PathStatus(PathStatus {
                 version: self.byte().into(),
                 cost_milli: self.byte().into(),
-                backup: self.byte() % 2 == 0,
+                backup: self.byte().is_multiple_of(2),
             }),
             _ => match self.byte() % 3 {
                 0 => Record::Ping { token: self.byte().into() },
@@ -112,7 +112,7 @@ pub(crate) fn session(bytes: &[u8]) {
     let mut source = Source { bytes };
     let controllers = ["reno", "cubic", "lia"];
     let cc = AlgorithmSpec::named(controllers[usize::from(source.byte()) % controllers.len()]);
-    let mut config = Config::new(if source.byte() % 2 == 0 { Role::Client } else { Role::Server });
+    let mut config = Config::new(if source.byte().is_multiple_of(2) { Role::Client } else { Role::Server });
     (config.receive_window, config.flow_window) = (Bytes::new(WINDOW), Bytes::new(WINDOW / 2));
     (config.send_buffer, config.max_paths, config.max_flows) = (Bytes::new(WINDOW), 4, 4);
     (config.peer.receive_window, config.peer.flow_window) = (Bytes::new(WINDOW), Bytes::new(WINDOW / 2));
@@ -136,7 +136,7 @@ pub(crate) fn session(bytes: &[u8]) {
             10 => drop(session.add_path(now, PathInit::new(Bytes::new(200 + source.short() % 1500)))),
             11 => session.remove_path(now, source.path()),
             12 => session.set_max_datagram(source.path(), Bytes::new(source.short())),
-            13 => session.set_carrier_ready(source.path(), source.byte() % 2 == 0),
+            13 => session.set_carrier_ready(source.path(), source.byte().is_multiple_of(2)),
             14 => session.set_path_status(now, source.path(), f64::from(source.byte()), Priority::Backup),
             15 => drop(session.open_flow()),
             16 => drop(session.write(now, source.flow(), source.number())),

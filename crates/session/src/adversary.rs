@@ -45,10 +45,10 @@ struct Plan {
 
 #[derive(Debug)]
 enum Happening {
-    Record { to: usize, path: usize, record: Record },
-    Acked { at: usize, path: usize, packet: PacketNumber },
-    Lost { at: usize, path: usize, packet: PacketNumber },
-    Shrink { path: usize, size: Bytes },
+    Record { to: usize, path: SubflowId, record: Box<Record> },
+    Acked { at: usize, path: SubflowId, packet: PacketNumber },
+    Lost { at: usize, path: SubflowId, packet: PacketNumber },
+    Shrink { path: SubflowId, size: Bytes },
     Read,
 }
 
@@ -109,7 +109,7 @@ impl Duel {
             let flow = duel.ends[opener].open_flow().unwrap();
             duel.hosts[opener].writing.insert(flow, (size, false));
         }
-        for (path, hostility) in duel.plan.paths.clone().into_iter().enumerate() {
+        for (path, hostility) in (0..).map(SubflowId).zip(duel.plan.paths.clone()) {
             if let Some((at, size)) = hostility.shrinks {
                 duel.later(at, Happening::Shrink { path, size });
             }
@@ -132,13 +132,13 @@ impl Duel {
         self.next += 1;
     }
 
-    fn transit(&mut self, path: usize) -> Duration {
+    fn transit(&mut self, path: SubflowId) -> Duration {
         let jitter = self.chance();
-        self.plan.paths[path].delay + self.plan.paths[path].jitter.mul_f64(jitter)
+        self.plan.paths[path.index()].delay + self.plan.paths[path.index()].jitter.mul_f64(jitter)
     }
 
-    fn is_dead(&self, path: usize, at: Time) -> bool {
-        self.plan.paths[path].dead.is_some_and(|(from, until)| from <= at && at < until)
+    fn is_dead(&self, path: SubflowId, at: Time) -> bool {
+        self.plan.paths[path.index()].dead.is_some_and(|(from, until)| from <= at && at < until)
     }
 
     /// Everything both ends want to do now.
@@ -156,7 +156,7 @@ impl Duel {
                 }
             }
             while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
-                self.carry(end, transmit.subflow.index(), transmit.record, transmit.packet);
+                self.carry(end, transmit.subflow, transmit.record, transmit.packet);
             }
             let (limit, buffer) = (self.plan.window, self.plan.window * 4);
             assert!(self.ends[end].queue().held().get() <= buffer + 16, "the sender holds more than its buffer");
@@ -181,8 +181,8 @@ impl Duel {
         }
     }
 
-    fn carry(&mut self, from: usize, path: usize, record: Record, packet: Option<PacketNumber>) {
-        let hostility = self.plan.paths[path].clone();
+    fn carry(&mut self, from: usize, path: SubflowId, record: Record, packet: Option<PacketNumber>) {
+        let hostility = self.plan.paths[path.index()].clone();
         let (there, back) = (self.transit(path), self.transit(path));
         let arrival = self.now + there;
         let (lost, swallowed) = (self.chance() < hostility.loss, self.chance() < hostility.swallowed);
@@ -204,10 +204,10 @@ impl Duel {
         if packet.is_some() && swallowed {
             return;
         }
-        self.later(arrival, Happening::Record { to: 1 - from, path, record });
+        self.later(arrival, Happening::Record { to: 1 - from, path, record: Box::new(record) });
         if self.chance() < hostility.duplication {
             let again = arrival + self.transit(path);
-            self.later(again, Happening::Record { to: 1 - from, path, record });
+            self.later(again, Happening::Record { to: 1 - from, path, record: Box::new(record) });
         }
     }
 
@@ -215,7 +215,7 @@ impl Duel {
         let now = self.now;
         match happening {
             Happening::Record { to, path, record } => {
-                let received = self.ends[to].on_record(now, SubflowId(path as u32), &record, false);
+                let received = self.ends[to].on_record(now, path, &record, false);
                 match received.expect("an honest peer breaks no rule") {
                     Received::Nothing => {}
                     Received::Store { flow, offset, len, .. } => {
@@ -224,11 +224,11 @@ impl Duel {
                     }
                 }
             }
-            Happening::Acked { at, path, packet } => self.ends[at].on_acked(now, SubflowId(path as u32), packet),
-            Happening::Lost { at, path, packet } => self.ends[at].on_lost(now, SubflowId(path as u32), packet),
+            Happening::Acked { at, path, packet } => self.ends[at].on_acked(now, path, packet),
+            Happening::Lost { at, path, packet } => self.ends[at].on_lost(now, path, packet),
             Happening::Shrink { path, size } => {
                 for end in &mut self.ends {
-                    end.set_max_datagram(SubflowId(path as u32), size);
+                    end.set_max_datagram(path, size);
                 }
             }
             Happening::Read => {
