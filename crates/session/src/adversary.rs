@@ -471,3 +471,20 @@ fn a_reader_that_stops_bounds_the_senders_memory() {
     duel.run(Duration::from_secs(40)).unwrap_err();
     assert!(duel.hosts[1].read[&FlowId(0)].0 > 10 << 20);
 }
+
+#[test]
+fn a_mark_reported_after_its_acknowledgement_begins_one_episode_a_round_trip() {
+    let mut duel = duel(vec![calm(20)], 1 << 34);
+    duel.run(Duration::from_millis(200)).unwrap_err();
+    let session = &mut duel.ends[0];
+    let window = |session: &Session| session.view().subflows[0].cwnd.get();
+    let packets: Vec<_> = session.paths[0].as_ref().unwrap().packets_in_flight().take(20).collect();
+    let before = window(session);
+    for packet in packets {
+        session.on_acked(duel.now, SubflowId(0), packet);
+        session.on_ecn(duel.now, SubflowId(0), packet);
+    }
+    // Reno halves once; what is acknowledged before the first mark adds a packet at most.
+    assert!(window(session) >= before / 2, "{} after {before}", window(session));
+    assert!(window(session) < before * 3 / 4);
+}

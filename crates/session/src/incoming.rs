@@ -126,7 +126,7 @@ impl Session {
     /// The carrier says that the peer saw a congestion mark on a packet of about this number.
     pub fn on_ecn(&mut self, now: Time, id: SubflowId, packet: PacketNumber) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        let sent_at = path.sent_at(packet).unwrap_or(now);
+        let sent_at = path.marked_sent_at(packet).unwrap_or(now);
         if path.begins_episode(now, sent_at, &mut self.view.subflows[id.index()]) {
             self.notify(now, id, &Event::Ecn { sent_at });
         }

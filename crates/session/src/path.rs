@@ -57,6 +57,8 @@ pub(crate) struct Path {
     base: u64,
     /// The highest number acknowledged.
     largest_acked: Option<u64>,
+    /// When the packet acknowledged last had left.
+    last_acked_sent_at: Option<Time>,
     /// Losses of packets that left before belong to the episode under way (RFC 9002 s7.3.2).
     recovery_start: Option<Time>,
     /// Packets below this number left in a flight that filled the window.
@@ -110,6 +112,7 @@ impl Path {
             sent: VecDeque::new(),
             base: 0,
             largest_acked: None,
+            last_acked_sent_at: None,
             recovery_start: None,
             window_filled_below: 0,
             loss: Ewma::new(0.01),
@@ -264,6 +267,7 @@ impl Path {
         view: &mut SubflowView,
     ) -> Option<(Sent, Acked)> {
         let sent = self.resolve(number)?;
+        self.last_acked_sent_at = Some(sent.sent_at);
         self.on_alive(now);
         view.in_flight -= sent.bytes;
         view.delivered += sent.bytes;
@@ -316,6 +320,12 @@ impl Path {
     pub(crate) fn sent_at(&self, number: PacketNumber) -> Option<Time> {
         let index = usize::try_from(number.0.checked_sub(self.base)?).ok()?;
         self.sent.get(index).filter(|sent| !sent.resolved).map(|sent| sent.sent_at)
+    }
+
+    /// When the packet that carried a congestion mark left. Carriers may report the mark after the acknowledgement that
+    /// brought it: then it is the packet acknowledged last.
+    pub(crate) fn marked_sent_at(&self, number: PacketNumber) -> Option<Time> {
+        self.sent_at(number).or(self.last_acked_sent_at)
     }
 
     /// Resolves a lost packet. `None`: unknown, or resolved before.
