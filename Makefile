@@ -1,12 +1,13 @@
 # `make demo` runs the main job, `make test` passes the tests. Both need git, make, a C compiler and Rust from rustup.
 CARGO ?= cargo
 
-.PHONY: help demo test bench audit fuzz
+.PHONY: help demo test bench bench-ns3 audit fuzz
 
 help:
 	@echo 'make demo   download one file over WiFi, LTE and both; prints a table, writes manypath-demo.html'
 	@echo 'make test   formatting, lints, tests and documentation, as CI runs them'
 	@echo 'make bench  session and codec, loopback goodput, schedulers, controllers'
+	@echo 'make bench-ns3  the simulator against ns-3 on one job'
 	@echo 'make fuzz   the record parser and the session, FUZZ_SECONDS each (default 1800); needs nightly and cargo-fuzz'
 	@echo 'make audit  licences and advisories of the dependencies; builds cargo-deny first'
 
@@ -19,6 +20,10 @@ test:
 
 bench:
 	@$(CARGO) bench --workspace
+
+# Needs ns-3: apt-get install libns3-dev. The last line is `ratio: N`.
+bench-ns3:
+	@benches/ns3/run.sh 200
 
 FUZZ_SECONDS ?= 1800
 fuzz:
