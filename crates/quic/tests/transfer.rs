@@ -41,8 +41,8 @@ async fn flows_do_not_mix() {
         while let Some((mut send, mut recv)) = pair.server_side.accept_flow().await {
             echoes.spawn(async move {
                 tokio::io::copy(&mut recv, &mut send).await.unwrap();
+                // Not `delivered`: the client closes as soon as it has everything, maybe before its acknowledgement is here.
                 send.shutdown().await.unwrap();
-                send.delivered().await.unwrap();
             });
         }
         echoes.join_all().await;
