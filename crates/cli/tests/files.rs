@@ -68,12 +68,12 @@ fn empty_files_and_replaced_files() {
 #[test]
 fn a_get_goes_on_after_the_server_was_killed() {
     let place = Place::new();
-    let content = place.file("served/f", 8_000_000);
+    let content = place.file("served/f", 30_000_000);
     let mut server = Server::start(&place, &[]);
     let relay = slow_link(server.address);
     let (target, path, out) = (format!("{}/f", server.address), through(&relay), place.path("g"));
     let (out, pin) = (out.to_str().unwrap(), server.pin.clone());
-    let args = ["get", &target, "--pin", &pin, "--path", &path, "--timeout", "2s", "--json", "-o", out];
+    let args = ["get", &target, "--pin", &pin, "--path", &path, "--timeout", "6s", "--json", "-o", out];
     let child = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("a part is there", || place.size("g.part") > 2_000_000);
     server.kill();
@@ -94,7 +94,7 @@ fn a_get_goes_on_after_the_server_was_killed() {
 #[test]
 fn ctrl_c_leaves_a_part_that_is_continued_if_it_still_fits() {
     let place = Place::new();
-    place.file("served/f", 8_000_000);
+    place.file("served/f", 30_000_000);
     let server = Server::start(&place, &[]);
     let relay = slow_link(server.address);
     let target = format!("{}/f", server.address);
@@ -118,7 +118,7 @@ fn ctrl_c_leaves_a_part_that_is_continued_if_it_still_fits() {
 #[test]
 fn a_put_goes_on_after_an_interruption() {
     let place = Place::new();
-    let content = place.file("f", 8_000_000);
+    let content = place.file("f", 30_000_000);
     let server = Server::start(&place, &["--writable"]);
     let relay = slow_link(server.address);
     let (path, file, target) = (through(&relay), place.path("f"), format!("{}/", server.address));

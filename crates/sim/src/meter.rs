@@ -83,6 +83,8 @@ impl Meter {
     }
 
     pub(crate) fn on_ack(&mut self, left: u64, free: Bytes, held: Bytes) {
+        // Acknowledgements of different paths overtake each other.
+        let left = left.max(self.left);
         self.ack_jump.add((left - self.left) as f64);
         self.left = left;
         self.free_window.add(free.as_f64());
