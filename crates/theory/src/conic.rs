@@ -7,6 +7,9 @@ use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SolverStatus, S
 const ACCURACY: f64 = 1e-12;
 /// Relative accuracy that is taken if the solver cannot do better.
 const ACCEPTED: f64 = 1e-7;
+/// Relative accuracy of a proof that there is no solution: programs with very little room are not to be taken for ones
+/// with none.
+const INFEASIBLE: f64 = 1e-10;
 /// Steps of the solver; a solvable program of this crate takes some twenty.
 const MAX_STEPS: u32 = 300;
 /// How far towards the boundary of the cones a step may go, tried in turn: long steps are fast, and now and then (one
@@ -124,6 +127,8 @@ impl Program {
                 reduced_tol_gap_abs: ACCEPTED,
                 reduced_tol_gap_rel: ACCEPTED,
                 reduced_tol_feas: ACCEPTED,
+                tol_infeas_rel: INFEASIBLE,
+                reduced_tol_infeas_rel: INFEASIBLE,
                 ..DefaultSettings::default()
             };
             let mut solver = DefaultSolver::new(&quadratic, &self.cost, &matrix, &self.bounds, &self.cones, settings)

@@ -19,21 +19,21 @@ use crate::network::{Allocation, Network};
 /// most 4096 connections: one is always frozen.
 const FROZEN_PRICE: f64 = 1e-6;
 /// What a frozen connection may lose relative to its level in later rounds, so that the solver has room to move.
-const SLACK: f64 = 1e-9;
+const SLACK: f64 = 1e-8;
 
-/// The lexicographic max-min fair allocation; relative accuracy about 1e-7.
+/// The lexicographic max-min fair allocation; relative accuracy about 1e-6.
 ///
-/// The cost is one linear program for each level of the totals, at most one for each connection.
+/// The cost is one linear program for each level of the totals, at most one for each connection: random networks of 30,
+/// 100 and 500 connections with two or three subflows take about 5 ms, 100 ms and 14 s.
 ///
 /// # Errors
 /// If the numerical solver gives up.
 pub fn lmmf(network: &Network) -> Result<Allocation, SolveError> {
     let mut filling = Filling::new(network);
     loop {
-        let values = filling.round()?;
+        let allocation = filling.round()?;
         if filling.levels.iter().all(Option::is_some) {
-            let rates: Vec<f64> = values.iter().zip(&filling.alone).map(|(value, alone)| value * alone).collect();
-            return Ok(Allocation::fitted(network, &rates));
+            return Ok(allocation);
         }
     }
 }
@@ -63,9 +63,8 @@ impl<'a> Filling<'a> {
         self.network.range(connection).map(|subflow| (subflow, -self.alone[subflow] / unit)).collect()
     }
 
-    /// Raises the free connections as far as possible and freezes those that are stuck; gives the subflows' rates in
-    /// units of [`Self::alone`].
-    fn round(&mut self) -> Result<Vec<f64>, SolveError> {
+    /// Raises the free connections as far as possible and freezes those that are stuck; gives the allocation.
+    fn round(&mut self) -> Result<Allocation, SolveError> {
         let subflows = self.network.subflow_count();
         let level = subflows;
         let free: Vec<usize> = (0..self.levels.len()).filter(|&index| self.levels[index].is_none()).collect();
@@ -92,7 +91,13 @@ impl<'a> Filling<'a> {
                 self.levels[connection] = Some(point.values[level] * unit);
             }
         }
-        Ok(point.values)
+        let rates: Vec<f64> = point.values.iter().zip(&self.alone).map(|(value, alone)| value * alone).collect();
+        let allocation = Allocation::fitted(self.network, &rates);
+        // No level is above what this allocation, which fits, gives: so the next round has an allocation too.
+        for (frozen, total) in self.levels.iter_mut().zip(allocation.totals()) {
+            *frozen = frozen.map(|level| level.min(total.as_bps()));
+        }
+        Ok(allocation)
     }
 }
 

@@ -7,8 +7,8 @@ use manypath_core::{Duration, Rate};
 
 /// The most links of a network.
 pub const MAX_LINKS: usize = 4096;
-/// The most subflows of a network, over all connections.
-pub const MAX_SUBFLOWS: usize = 4096;
+/// The most subflows of a network, over all connections: max-min fairness of so many takes minutes.
+pub const MAX_SUBFLOWS: usize = 1024;
 /// The most links on all routes together.
 pub const MAX_HOPS: usize = 1 << 16;
 /// The smallest capacity of a link, and the smallest limit of a connection.

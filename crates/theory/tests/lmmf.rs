@@ -77,10 +77,15 @@ fn more_subflows_do_not_buy_more() {
 
 /// Capacities, and routes by connection and subflow, of up to `hops` links each.
 fn topology(hops: usize) -> impl Strategy<Value = (Vec<f64>, Vec<Vec<Vec<usize>>>)> {
-    proptest::collection::vec((1..40_u32).prop_map(f64::from), 1..6).prop_flat_map(move |capacities| {
+    sized(hops, 6, 7)
+}
+
+/// The same with fewer than so many links and connections.
+fn sized(hops: usize, links: usize, connections: usize) -> impl Strategy<Value = (Vec<f64>, Vec<Vec<Vec<usize>>>)> {
+    proptest::collection::vec((1..40_u32).prop_map(f64::from), 1..links).prop_flat_map(move |capacities| {
         let all: Vec<usize> = (0..capacities.len()).collect();
         let route = proptest::sample::subsequence(all, 1..=capacities.len().min(hops));
-        let connections = proptest::collection::vec(proptest::collection::vec(route, 1..4), 1..7);
+        let connections = proptest::collection::vec(proptest::collection::vec(route, 1..4), 1..connections);
         (Just(capacities), connections)
     })
 }
@@ -153,6 +158,29 @@ fn water_filling(capacities: &[f64], routes: &[Vec<usize>]) -> Vec<f64> {
     rates.into_iter().flatten().collect()
 }
 
+/// The definition: no connection can gain unless one that has as much or less loses.
+fn assert_fair(capacities: &[f64], routes: &[Vec<Vec<usize>>]) {
+    let totals = totals(&build(capacities, routes));
+    for (index, own) in totals.iter().enumerate() {
+        let demand = |(other, total): (usize, &f64)| match () {
+            () if other == index => own * 1.001,
+            () if *total <= own * (1.0 + 1e-6) => total * (1.0 - 1e-6),
+            () => 0.0,
+        };
+        let demands: Vec<f64> = totals.iter().enumerate().map(demand).collect();
+        let wanted: f64 = demands.iter().sum();
+        assert!(largest_flow(capacities, routes, &demands) < wanted - 1e-4 * own, "{index}: {totals:?}");
+    }
+}
+
+/// On single-path networks, routes of several links, the answer is known exactly.
+fn assert_filled(capacities: &[f64], routes: &[Vec<Vec<usize>>]) {
+    let single: Vec<Vec<Vec<usize>>> = routes.iter().map(|subflows| vec![subflows[0].clone()]).collect();
+    let flat: Vec<Vec<usize>> = routes.iter().map(|subflows| subflows[0].clone()).collect();
+    let (got, want) = (totals(&build(capacities, &single)), water_filling(capacities, &flat));
+    assert!(got.iter().zip(&want).all(|(got, want)| (got / want - 1.0).abs() < 1e-6), "{got:?} {want:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -165,29 +193,14 @@ proptest! {
         }
     }
 
-    /// The definition: no connection can gain unless one that has as much or less loses.
     #[test]
     fn nobody_gains_without_a_poorer_one_losing((capacities, routes) in topology(1)) {
-        let totals = totals(&build(&capacities, &routes));
-        for (index, own) in totals.iter().enumerate() {
-            let demand = |(other, total): (usize, &f64)| match () {
-                () if other == index => own * 1.001,
-                () if *total <= own * (1.0 + 1e-6) => total * (1.0 - 1e-6),
-                () => 0.0,
-            };
-            let demands: Vec<f64> = totals.iter().enumerate().map(demand).collect();
-            let wanted: f64 = demands.iter().sum();
-            prop_assert!(largest_flow(&capacities, &routes, &demands) < wanted - 1e-4 * own, "{index}: {totals:?}");
-        }
+        assert_fair(&capacities, &routes);
     }
 
-    /// On single-path networks, routes of several links, the answer is known exactly.
     #[test]
     fn single_path_flows_fill_like_water((capacities, routes) in topology(3)) {
-        let single: Vec<Vec<Vec<usize>>> = routes.iter().map(|subflows| vec![subflows[0].clone()]).collect();
-        let flat: Vec<Vec<usize>> = routes.iter().map(|subflows| subflows[0].clone()).collect();
-        let (got, want) = (totals(&build(&capacities, &single)), water_filling(&capacities, &flat));
-        prop_assert!(got.iter().zip(&want).all(|(got, want)| (got / want - 1.0).abs() < 1e-6), "{got:?} {want:?}");
+        assert_filled(&capacities, &routes);
     }
 
     #[test]
@@ -208,5 +221,19 @@ proptest! {
         let scaled: Vec<f64> = capacities.iter().map(|capacity| capacity * factor).collect();
         let (one, other) = (totals(&build(&capacities, &routes)), totals(&build(&scaled, &routes)));
         prop_assert!(one.iter().zip(&other).all(|(one, other)| (one * factor / other - 1.0).abs() < 1e-6));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
+
+    #[test]
+    fn large_networks_are_fair((capacities, routes) in sized(1, 60, 80)) {
+        assert_fair(&capacities, &routes);
+    }
+
+    #[test]
+    fn large_single_path_networks_fill_like_water((capacities, routes) in sized(3, 60, 80)) {
+        assert_filled(&capacities, &routes);
     }
 }
