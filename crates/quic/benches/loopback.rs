@@ -14,29 +14,32 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Payload of one measurement.
-const TOTAL: usize = 1 << 30;
+const TOTAL: usize = 1 << 28;
 
-/// Measurements of each kind; the median counts.
-const ROUNDS: usize = 3;
+/// Measurements of each kind, in turns; medians count.
+const ROUNDS: usize = 11;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let mut results = [Vec::new(), Vec::new(), Vec::new()];
-    // In turns, so that a disturbance hits all kinds alike.
-    for _ in 0..ROUNDS {
-        results[0].push(runtime.block_on(stream()));
-        results[1].push(runtime.block_on(session(1)));
-        results[2].push(runtime.block_on(session(2)));
-    }
-    let [stream, one, two] = results.map(|mut rounds| {
-        rounds.sort_by(|a: &Moved, b| a.mbps.total_cmp(&b.mbps));
-        rounds.swap_remove(ROUNDS / 2)
-    });
-    let share = |kind: &Moved, base: &Moved| kind.mbps / base.mbps;
+    // Each round measures all kinds, one right after the other, so that a disturbance hits all alike.
+    let rounds: Vec<[Moved; 3]> = (0..ROUNDS)
+        .map(|_| [runtime.block_on(stream()), runtime.block_on(session(1)), runtime.block_on(session(2))])
+        .collect();
+    let of = |value: &dyn Fn(&[Moved; 3]) -> f64| median(rounds.iter().map(value).collect());
     println!("                    Mbit/s   CPU s/GB");
-    println!("plain noq stream  {:8.0}   {:8.2}", stream.mbps, stream.cpu);
-    println!("one path          {:8.0}   {:8.2}   {:.2} of the stream", one.mbps, one.cpu, share(&one, &stream));
-    println!("two paths         {:8.0}   {:8.2}   {:.2} of one path", two.mbps, two.cpu, share(&two, &one));
+    for (kind, name) in ["plain noq stream", "one path", "two paths"].into_iter().enumerate() {
+        println!("{name:<16}  {:8.0}   {:8.2}", of(&|round| round[kind].mbps), of(&|round| round[kind].cpu));
+    }
+    println!(
+        "one path is {:.2} of the stream, two paths are {:.2} of one (medians of the rounds' ratios)",
+        of(&|round| round[1].mbps / round[0].mbps),
+        of(&|round| round[2].mbps / round[1].mbps)
+    );
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// One measurement.
