@@ -24,7 +24,7 @@ run_tests() {
 
 slowest() {
     awk '/Running|Doc-tests/ { name = $2 " " $3 } /finished in/ { sub("s$", "", $NF); print $NF " s", name }' "$log" |
-        sort -rn | head -5
+        sort -rn | sed -n 1,5p
 }
 
 step format cargo fmt --all --check
