@@ -71,8 +71,8 @@ pub struct Acked {
     /// Whether the packet left before the recovery episode under way began: window-based controllers do not grow on it
     /// (RFC 9002 s7.3.2).
     pub in_recovery: bool,
-    /// Whether the application, not the window, limited sending: the packet left while there was nothing more to send, and
-    /// the window was not filled since. Window-based controllers do not grow on it (RFC 9002 s7.8). Rate filters look at
+    /// Whether something else than the window limited sending: the window was not filled since the packet left, and there was
+    /// nothing more to send then, or less than half of the window is in flight (the carrier or the receiver is the limit). Window-based controllers do not grow on it (RFC 9002 s7.8). Rate filters look at
     /// the view's `rate_app_limited` instead.
     pub app_limited: bool,
 }

@@ -301,7 +301,7 @@ impl Path {
             delivery_rate,
             delivered_at_send: sent.delivered,
             in_recovery,
-            app_limited: sent.app_limited && number.0 >= self.window_filled_below,
+            app_limited: number.0 >= self.window_filled_below && (sent.app_limited || view.in_flight * 2 < view.cwnd),
         };
         Some((sent, acked))
     }
