@@ -1,11 +1,12 @@
 # `make demo` runs the main job, `make test` passes the tests. Both need git, make, a C compiler and Rust from rustup.
 CARGO ?= cargo
 
-.PHONY: help demo test bench bench-ns3 audit fuzz
+.PHONY: help demo test explore bench bench-ns3 audit fuzz
 
 help:
 	@echo 'make demo   download one file over WiFi, LTE and both; prints a table, writes manypath-demo.html'
 	@echo 'make test   formatting, lints, tests and documentation, as CI runs them'
+	@echo 'make explore  the property tests with new random cases, EXPLORE_CASES (default 2000) where a test sets no number'
 	@echo 'make bench  session and codec, loopback goodput, schedulers, controllers'
 	@echo 'make bench-ns3  the simulator against ns-3 on one job'
 	@echo 'make fuzz   the record parser and the session, FUZZ_SECONDS each (default 1800); needs nightly and cargo-fuzz'
@@ -17,6 +18,11 @@ demo:
 
 test:
 	@tools/test.sh
+
+# A case that fails is kept in a *.proptest-regressions file: commit it with the fix.
+EXPLORE_CASES ?= 2000
+explore:
+	PROPTEST_CASES=$(EXPLORE_CASES) $(CARGO) test --release --workspace --no-fail-fast
 
 bench:
 	@$(CARGO) bench --workspace
