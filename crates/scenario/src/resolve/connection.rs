@@ -1,0 +1,262 @@
+//! Connections: their algorithms, paths, sizes and workloads.
+
+use std::collections::BTreeMap;
+
+use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority, Time};
+
+use super::names::Names;
+use super::{Fault, MAX_PACKET, MIN_INTERVAL, both, check_name, out_of_range};
+use crate::error::Problem;
+use crate::file::{ConnectionTable, PathTable, RecoveryName, TransportName};
+use crate::model::{Connection, Path, Recovery, Transport, Workload};
+use crate::topologies::Topology;
+use crate::units::{ASize, Located, Text, Timing};
+
+/// The most connections of a scenario. Each costs some kilobytes.
+const MAX_CONNECTIONS: u64 = 100_000;
+/// The most paths of a connection.
+const MAX_PATHS: usize = 64;
+/// The least room for a record in a packet: sessions work with no less.
+const MIN_RECORD: Bytes = Bytes::new(300);
+/// The largest buffer of a host: 1 TiB.
+const MAX_BUFFER: Bytes = Bytes::new(1 << 40);
+/// What buffers hold where nothing is said.
+const USUAL_BUFFER: Bytes = Bytes::new(16 << 20);
+
+/// What a QUIC data packet has around its record, bytes: IPv4 20, UDP 8, short header with an 8-byte connection id and a
+/// 4-byte packet number 13, tag 16 (RFC 9001 s5.3), DATAGRAM frame with length 3 (RFC 9221 s4).
+const QUIC_OVERHEAD: Bytes = Bytes::new(60);
+/// What a DATA record of the session adds to its payload, bytes.
+const QUIC_RECORD: Bytes = Bytes::new(26);
+/// What an MPTCP segment has around its mapping, bytes: IPv4 20, TCP 20, timestamps 12.
+const TCP_OVERHEAD: Bytes = Bytes::new(52);
+/// A DSS option with 64-bit numbers, bytes (RFC 8684 s3.3).
+const TCP_RECORD: Bytes = Bytes::new(26);
+
+/// Makes the connections of a table.
+pub(super) fn expand(
+    table: &Located<ConnectionTable>,
+    base: Option<&Topology>,
+    names: &Names,
+    taken: &mut BTreeMap<String, ()>,
+    connections: &mut Vec<Connection>,
+) -> Result<(), Fault> {
+    let here = |problem| (table.span.clone(), problem);
+    let count = u64::from(table.value.count.unwrap_or(1));
+    if count == 0 || count + connections.len() as u64 > MAX_CONNECTIONS {
+        return Err(here(out_of_range("count", count, "1 to 100000, all connections together")));
+    }
+    check_name(&table.value.name).map_err(here)?;
+    let prototype = connection(table, base, names)?;
+    for number in 1..=count {
+        let name = match table.value.count {
+            None => prototype.name.clone(),
+            Some(_) => format!("{}-{number}", prototype.name),
+        };
+        if taken.insert(name.clone(), ()).is_some() {
+            return Err(here(Problem::SameName(name)));
+        }
+        connections.push(Connection { name, ..prototype.clone() });
+    }
+    Ok(())
+}
+
+fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names: &Names) -> Result<Connection, Fault> {
+    let table = &located.value;
+    let here = |problem| (located.span.clone(), problem);
+    let paths = paths(located, base, names)?;
+    let workload = workload(table).map_err(here)?;
+    let cc = table.cc.as_ref().map(|spec| spec.value.0.clone()).ok_or_else(|| {
+        let (what, remedy) = (format!("connection '{}'", table.name), "write cc = \"lia\" or another controller");
+        here(Problem::Missing { what, key: "cc", remedy })
+    })?;
+    let scheduler = table.scheduler.as_ref().map(|spec| spec.value.0.clone());
+    let Sizes { packet, overhead, record_header } = sizes(table).map_err(here)?;
+    let Times { start, stop, max_ack_delay } = times(table).map_err(here)?;
+    Ok(Connection {
+        name: table.name.clone(),
+        cc,
+        scheduler: scheduler.unwrap_or_else(|| AlgorithmSpec::named("minrtt")),
+        transport: transport(table),
+        paths,
+        workload,
+        start,
+        stop,
+        packet,
+        overhead,
+        record_header,
+        send_buffer: buffer("send-buffer", table.send_buffer, packet).map_err(here)?,
+        receive_buffer: buffer("receive-buffer", table.receive_buffer, packet).map_err(here)?,
+        initial_window: initial_window(table).map_err(here)?,
+        ack_every: ack_every(table).map_err(here)?,
+        max_ack_delay,
+        pacing_burst: table.pacing_burst.map_or(Duration::ZERO, |burst| burst.0),
+        ecn: table.ecn,
+    })
+}
+
+fn transport(table: &ConnectionTable) -> Transport {
+    if table.transport == TransportName::Quic {
+        return Transport::Quic;
+    }
+    let recovery = match table.recovery {
+        RecoveryName::Sack => Recovery::Sack,
+        RecoveryName::NewReno => Recovery::NewReno,
+    };
+    Transport::Tcp { recovery, min_rto: table.min_rto.map_or(Duration::from_millis(200), |rto| rto.0) }
+}
+
+/// What a full packet consists of.
+struct Sizes {
+    packet: Bytes,
+    overhead: Bytes,
+    record_header: Bytes,
+}
+
+fn sizes(table: &ConnectionTable) -> Result<Sizes, Problem> {
+    let (usual, record_header) = match table.transport {
+        TransportName::Quic => (QUIC_OVERHEAD, QUIC_RECORD),
+        TransportName::Tcp => (TCP_OVERHEAD, TCP_RECORD),
+    };
+    let packet = table.packet.map_or(Bytes::new(1500), |packet| packet.0);
+    let overhead = table.overhead.map_or(usual, |overhead| overhead.0);
+    if packet > MAX_PACKET || packet < overhead + MIN_RECORD {
+        let value = format!("{packet} with {overhead} of overhead");
+        return Err(out_of_range("packet", value, "at most 65535B, and 300B above the overhead"));
+    }
+    Ok(Sizes { packet, overhead, record_header })
+}
+
+fn buffer(key: &'static str, given: Option<Text<ASize>>, packet: Bytes) -> Result<Bytes, Problem> {
+    let buffer = given.map_or(USUAL_BUFFER, |buffer| buffer.0);
+    if buffer < packet * 2 || buffer > MAX_BUFFER {
+        return Err(out_of_range(key, buffer, "at least two packets and at most 1TiB"));
+    }
+    Ok(buffer)
+}
+
+fn initial_window(table: &ConnectionTable) -> Result<u64, Problem> {
+    let packets = table.initial_window.unwrap_or(10);
+    if !(1..=10_000).contains(&packets) {
+        return Err(out_of_range("initial-window", packets, "1 to 10000 packets"));
+    }
+    Ok(packets)
+}
+
+fn ack_every(table: &ConnectionTable) -> Result<u32, Problem> {
+    let packets = table.ack_every.unwrap_or(2);
+    if !(1..=1000).contains(&packets) {
+        return Err(out_of_range("ack-every", packets, "1 to 1000 packets"));
+    }
+    Ok(packets)
+}
+
+/// When a connection does what.
+struct Times {
+    start: Time,
+    stop: Option<Time>,
+    max_ack_delay: Duration,
+}
+
+fn times(table: &ConnectionTable) -> Result<Times, Problem> {
+    let start = table.start.map_or(Duration::ZERO, |start| start.0);
+    if let Some(Text(stop)) = table.stop
+        && stop <= start
+    {
+        return Err(out_of_range("stop", stop, "later than the start"));
+    }
+    let max_ack_delay = table.max_ack_delay.map_or(Duration::from_millis(25), |delay| delay.0);
+    if max_ack_delay > Duration::from_secs(10) {
+        return Err(out_of_range("max-ack-delay", max_ack_delay, "at most 10s"));
+    }
+    let stop = table.stop.map(|stop| Time::ZERO + stop.0);
+    Ok(Times { start: Time::ZERO + start, stop, max_ack_delay })
+}
+
+fn paths(located: &Located<ConnectionTable>, base: Option<&Topology>, names: &Names) -> Result<Vec<Path>, Fault> {
+    let table = &located.value;
+    let here = |problem| (located.span.clone(), problem);
+    if let Some(role) = &table.role {
+        if !table.path.is_empty() {
+            return Err(here(both(&table.name, "role", "path")));
+        }
+        let known = base.map(|topology| topology.roles.as_slice()).unwrap_or_default();
+        let found = known.iter().find(|held| held.name == role.value).ok_or_else(|| {
+            let known = known.iter().map(|role| role.name.as_str()).take(20).collect::<Vec<_>>().join(", ");
+            (role.span.clone(), Problem::UnknownRole { name: role.value.clone(), known })
+        })?;
+        let tables = found.paths.iter().map(|route| PathTable { route: route.clone(), ..PathTable::default() });
+        return tables.map(|path| one_path(&path, names).map_err(here)).collect();
+    }
+    if table.path.is_empty() {
+        let remedy = "add [[connection.path]] with route = [\"LINK\"], or role = \"NAME\" of the topology";
+        return Err(here(Problem::Missing { what: format!("connection '{}'", table.name), key: "path", remedy }));
+    }
+    if table.path.len() > MAX_PATHS {
+        return Err(here(out_of_range("the number of paths", table.path.len(), "at most 64")));
+    }
+    let each = table.path.iter();
+    each.map(|path| one_path(&path.value, names).map_err(|problem| (path.span.clone(), problem))).collect()
+}
+
+fn one_path(table: &PathTable, names: &Names) -> Result<Path, Problem> {
+    let forward = names.route(&table.route)?;
+    let backward = match &table.back {
+        Some(back) => names.route(back)?,
+        None => names.route_back(&table.route)?,
+    };
+    let cost = table.cost.unwrap_or(1.0);
+    if !(0.0..=1e6).contains(&cost) {
+        return Err(out_of_range("cost", cost, "0 to 1000000"));
+    }
+    let priority = if table.backup { Priority::Backup } else { Priority::Normal };
+    Ok(Path { forward, backward, cost, priority })
+}
+
+fn workload(table: &ConnectionTable) -> Result<Workload, Problem> {
+    let mut found: Option<(&'static str, Workload)> = None;
+    let mut offer = |key, workload: Option<Workload>| match (found.take(), workload) {
+        (Some((first, _)), Some(_)) => Err(both(&table.name, first, key)),
+        (held, None) => {
+            found = held;
+            Ok(())
+        }
+        (None, Some(workload)) => {
+            found = Some((key, workload));
+            Ok(())
+        }
+    };
+    offer("file", table.file.map(|size| Workload::File(size.0)))?;
+    let arrivals = table.arrivals.as_ref().map(|arrivals| Workload::Arrivals {
+        size: arrivals.size.0,
+        every: arrivals.every.0,
+        poisson: arrivals.timing == Timing::Poisson,
+    });
+    offer("arrivals", arrivals)?;
+    offer("rate", table.rate.map(|rate| Workload::Rate(rate.0)))?;
+    let on_off = table.on_off.as_ref().map(|times| Workload::OnOff {
+        on: times.on.0,
+        off: times.off.0,
+        random: times.timing == Timing::Poisson,
+    });
+    offer("on-off", on_off)?;
+    let workload = found.map_or(Workload::Endless, |(_, workload)| workload);
+    check_workload(&workload).map(|()| workload)
+}
+
+fn check_workload(workload: &Workload) -> Result<(), Problem> {
+    let (size, interval) = match workload {
+        Workload::File(size) => (*size, MIN_INTERVAL),
+        Workload::Arrivals { size, every, .. } => (*size, *every),
+        Workload::OnOff { on, off, .. } => (Bytes::new(1), (*on).min(*off)),
+        Workload::Rate(rate) if rate.is_zero() => return Err(out_of_range("rate", rate, "above zero")),
+        Workload::Endless | Workload::Rate(_) => (Bytes::new(1), MIN_INTERVAL),
+    };
+    if size.is_zero() {
+        return Err(out_of_range("the size of a file", size, "above zero"));
+    }
+    if interval < MIN_INTERVAL {
+        return Err(out_of_range("an interval", interval, "at least 1us"));
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! One link: from its table to the model.
+
+use std::path::Path as FilePath;
+
+use manypath_core::{Duration, Rate, Time};
+use manypath_link::{Capacity, Change, GilbertElliott, Link as LinkModel, LinkConfig, Loss, Red, Trace};
+
+use super::{both, out_of_range};
+use crate::error::Problem;
+use crate::file::{ChangeTable, DrawTable, LinkTable, RedTable, RedrawTable};
+use crate::model::{Draw, Link, Redraw};
+use crate::units::{Text, Written};
+
+/// A link that the topology does not have: it must say rate, delay and queue.
+pub(super) fn new_link(table: &LinkTable) -> Result<Link, Problem> {
+    let missing = |key, remedy| Problem::Missing { what: format!("link '{}'", table.name), key, remedy };
+    if table.rate.is_none() && table.trace.is_none() {
+        return Err(missing("rate", "write rate = \"100Mbit\", or trace = \"FILE\""));
+    }
+    let delay = table.delay.ok_or_else(|| missing("delay", "write delay = \"15ms\""))?.0;
+    let queue = table.queue.ok_or_else(|| missing("queue", "write queue = \"250packets\" or \"375kB\""))?.0;
+    // Replaced by the table's rate or trace.
+    let config = LinkConfig::new(Rate::from_mbps(1.0), delay, queue);
+    let (from, to) = (table.from.clone().unwrap_or_default(), table.to.clone().unwrap_or_default());
+    Ok(Link { name: table.name.clone(), from, to, config, redraw: None })
+}
+
+pub(super) fn change_link(link: &mut Link, table: &LinkTable, folder: &FilePath) -> Result<(), Problem> {
+    let config = &mut link.config;
+    match (&table.rate, &table.trace) {
+        (Some(_), Some(_)) => return Err(both(&table.name, "rate", "trace")),
+        (Some(Text(rate)), None) => config.capacity = Capacity::Rate(*rate),
+        (None, Some(path)) => config.capacity = Capacity::Trace(read_trace(folder, path)?),
+        (None, None) => {}
+    }
+    config.delay = table.delay.map_or(config.delay, |delay| delay.0);
+    config.jitter = table.jitter.map_or(config.jitter, |jitter| jitter.0);
+    config.reorder = table.reorder.unwrap_or(config.reorder);
+    config.queue = table.queue.map_or(config.queue, |queue| queue.0);
+    config.ecn_threshold = table.ecn.map(|threshold| threshold.0).or(config.ecn_threshold);
+    if let Some(loss) = loss(table)? {
+        config.loss = loss;
+    }
+    if let Some(table) = &table.red {
+        config.red = Some(red(table));
+    }
+    if let Some(changes) = &table.schedule {
+        config.schedule = changes.iter().map(change).collect();
+    }
+    if let Some(values) = &table.redraw {
+        if table.schedule.is_some() {
+            return Err(both(&table.name, "schedule", "redraw"));
+        }
+        link.redraw = Some(redraw(values)?);
+    }
+    Ok(())
+}
+
+/// The loss that a table asks for, if it does.
+fn loss(table: &LinkTable) -> Result<Option<Loss>, Problem> {
+    match (table.loss, table.loss_burst) {
+        (None, None) => Ok(None),
+        (Some(Text(loss)), None) => Ok(Some(Loss::Random(loss))),
+        (Some(Text(loss)), Some(burst)) if (1.0..=1e9).contains(&burst) && loss < 1.0 => {
+            Ok(Some(Loss::Bursty(GilbertElliott::simple(loss, burst))))
+        }
+        (Some(_), Some(burst)) => Err(out_of_range("loss-burst", burst, "at least 1, with a loss below 100%")),
+        (None, Some(_)) => {
+            let remedy = "write loss = \"1%\": the mean share of packets lost";
+            Err(Problem::Missing { what: format!("link '{}'", table.name), key: "loss", remedy })
+        }
+    }
+}
+
+fn red(table: &RedTable) -> Red {
+    Red {
+        min: table.min.0,
+        max: table.max.0,
+        max_probability: table.max_probability.0,
+        weight: table.weight,
+        gentle: table.gentle,
+        ecn: table.ecn,
+    }
+}
+
+fn change(table: &ChangeTable) -> Change {
+    Change {
+        at: Time::ZERO + table.at.0,
+        rate: table.rate.map(|rate| rate.0),
+        delay: table.delay.map(|delay| delay.0),
+        jitter: table.jitter.map(|jitter| jitter.0),
+        loss: table.loss.map(|loss| Loss::Random(loss.0)),
+    }
+}
+
+fn redraw(table: &RedrawTable) -> Result<Redraw, Problem> {
+    if table.every.0 < Duration::from_millis(1) {
+        return Err(out_of_range("redraw.every", table.every.0, "at least 1ms"));
+    }
+    let rate = table.rate.as_ref().map(|table| draw(table, |rate| rate.as_bps())).transpose()?;
+    let delay = table.delay.as_ref().map(|table| draw(table, |delay| delay.as_secs_f64())).transpose()?;
+    let loss = table.loss.as_ref().map(|table| draw(table, |loss| *loss)).transpose()?;
+    Ok(Redraw { every: table.every.0, rate, delay, loss })
+}
+
+fn draw<W: Written>(table: &DrawTable<W>, number: impl Fn(&W::Value) -> f64) -> Result<Draw, Problem> {
+    let number = |text: &Text<W>| number(&text.0);
+    match (&table.between, &table.one_of, &table.mean, &table.deviation) {
+        (Some([low, high]), None, None, None) if number(low) <= number(high) => {
+            Ok(Draw::Uniform(number(low), number(high)))
+        }
+        (None, Some(values), None, None) if !values.is_empty() => Ok(Draw::Choice(values.iter().map(number).collect())),
+        (None, None, Some(mean), Some(deviation)) => Ok(Draw::Normal(number(mean), number(deviation))),
+        _ => Err(Problem::Missing {
+            what: "a drawn value".to_owned(),
+            key: "between",
+            remedy: "write between = [LOW, HIGH], or one-of = [...], or mean with deviation",
+        }),
+    }
+}
+
+fn read_trace(folder: &FilePath, path: &str) -> Result<Trace, Problem> {
+    let text = std::fs::read_to_string(folder.join(path))
+        .map_err(|error| Problem::TraceFile { path: path.to_owned(), reason: error.to_string() })?;
+    text.parse().map_err(|source| Problem::Trace { path: path.to_owned(), source })
+}
+
+pub(super) fn check_link(link: &Link) -> Result<(), Problem> {
+    let problem = |source| Problem::Link { name: link.name.clone(), source };
+    LinkModel::new(&link.config, 0, &link.name).map(drop).map_err(problem)
+}
