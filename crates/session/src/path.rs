@@ -59,7 +59,8 @@ pub(crate) struct Path {
     largest_acked: Option<u64>,
     /// When the packet acknowledged last had left.
     last_acked_sent_at: Option<Time>,
-    /// Losses of packets that left before belong to the episode under way (RFC 9002 s7.3.2).
+    /// When the last recovery episode began. Losses of packets that had left by then belong to it, even those that are
+    /// found after its end (RFC 9002 s7.3.2, appendix B.6: `InCongestionRecovery`).
     recovery_start: Option<Time>,
     /// Packets below this number left in a flight that filled the window.
     window_filled_below: u64,
@@ -284,7 +285,6 @@ impl Path {
         }
         let in_recovery = self.recovery_start.is_some_and(|start| sent.sent_at <= start);
         if !in_recovery {
-            self.recovery_start = None;
             view.in_recovery = false;
         }
         view.loss = self.loss.update(0.0);
@@ -379,5 +379,37 @@ impl Path {
         view.delivery_rate = rate;
         view.rate_app_limited = sent.app_limited;
         rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Role;
+
+    #[test]
+    fn a_loss_found_after_the_episode_it_belongs_to_begins_no_other() {
+        let (id, size) = (SubflowId(0), Bytes::new(1400));
+        let status = PathStatus { version: 0, cost_milli: 1000, backup: false };
+        let mut path = Path::new(Time::ZERO, id, &Config::new(Role::Client), status);
+        let mut view = SubflowView::new(id, size);
+        let send = |path: &mut Path, view: &mut SubflowView, millis| {
+            path.on_sent(Time::from_millis(millis), DataRange::default(), size, view)
+        };
+        let old = [send(&mut path, &mut view, 1), send(&mut path, &mut view, 2)];
+        let sent_at = path.sent_at(old[0]).unwrap();
+        assert!(path.begins_episode(Time::from_millis(30), sent_at, &mut view) && view.in_recovery);
+        path.on_lost(old[0], &mut view);
+        // A packet of the next round trip is acknowledged: the episode is over.
+        let new = send(&mut path, &mut view, 31);
+        let (_, acked) = path.on_acked(Time::from_millis(61), new, &mut view).unwrap();
+        assert!(!acked.in_recovery && !view.in_recovery);
+        // The tail of the old flight is found lost by the same acknowledgement.
+        let sent_at = path.sent_at(old[1]).unwrap();
+        assert!(!path.begins_episode(Time::from_millis(61), sent_at, &mut view));
+        // What left since is another matter.
+        let next = send(&mut path, &mut view, 62);
+        let sent_at = path.sent_at(next).unwrap();
+        assert!(path.begins_episode(Time::from_millis(92), sent_at, &mut view));
     }
 }
