@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Which connection a socket belongs to, and where its subflows' state meets. Each program object has its own maps:
+ *
+ * - `connections`, by MPTCP token: what subflows know of each other. An entry is made with the first subflow and freed with
+ *   the last.
+ * - `subflows`, in each socket's storage: what only the subflow itself needs.
+ * - `weights`, by token: written by user space.
+ * - `counters`.
+ *
+ * No locks: a subflow's callbacks run under its socket's lock, and only they write its member of the group, one word at a
+ * time. Another subflow may see a new window beside an old round-trip time, as if it had looked a little earlier.
+ * Members are taken and given back by atomic operations on `used`.
+ *
+ * A controller defines SUBFLOW_STATE, the type of its own state, before it includes this file.
+ */
+#ifndef MANYPATH_CONNECTION_H
+#define MANYPATH_CONNECTION_H
+
+#include "kernel.h"
+#include "layout.h"
+
+/* A subflow without a place among others. */
+#define ALONE MP_SUBFLOWS
+
+/* A socket's own state. */
+struct subflow {
+	/* Key of its connection; zero for plain TCP. */
+	u32 token;
+	/* Its place in the connection's group; ALONE: it has none and uses `alone`. */
+	u32 place;
+	/* A group of one for sockets without a connection: the one-path form of every law. Its member has place 0. */
+	struct mp_group alone;
+	SUBFLOW_STATE own;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MP_CONNECTIONS);
+	__type(key, u32);
+	__type(value, struct mp_connection);
+} connections SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct subflow);
+} subflows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MP_CONNECTIONS);
+	__type(key, u32);
+	__type(value, struct mp_weights);
+} weights SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MP_COUNTERS);
+	__type(key, u32);
+	__type(value, u64);
+} counters SEC(".maps");
+
+/* A new entry of `connections`: too large for a program's stack. */
+const volatile struct mp_connection EMPTY_CONNECTION = {};
+
+static void count(u32 which)
+{
+	u64 *held = bpf_map_lookup_elem(&counters, &which);
+
+	if (held)
+		*held += 1;
+}
+
+/* The token of the socket's connection; zero for plain TCP. */
+static u32 token_of(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct mptcp_subflow_context *context;
+
+	/* Other users of the upper layer's pointer, such as kernel TLS, are no subflows. */
+	if (!bpf_core_field_exists(tp->is_mptcp) || !tp->is_mptcp)
+		return 0;
+	context = BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_data);
+	return context ? BPF_CORE_READ(context, token) : 0;
+}
+
+/* Takes a free place in the connection's group; ALONE if there is none or the connection is going. */
+static u32 take_place(struct mp_connection *connection)
+{
+	u32 place;
+
+	for (place = 0; place < MP_SUBFLOWS; place++) {
+		u64 before = __sync_fetch_and_or(&connection->group.used, 1ULL << place);
+
+		if (before & MP_DYING)
+			break;
+		if (!(before >> place & 1))
+			return place;
+	}
+	return ALONE;
+}
+
+/* Gives a place back; says whether it was the last. */
+static bool leave_place(struct mp_connection *connection, u32 place)
+{
+	u64 mine = 1ULL << (place & (MP_SUBFLOWS - 1));
+	u32 tries;
+
+	/* A try fails only when another subflow has come or gone meanwhile. */
+	for (tries = 0; tries < 4 * MP_SUBFLOWS; tries++) {
+		u64 before = connection->group.used;
+		u64 after = before & ~mine ? before & ~mine : MP_DYING;
+
+		if (__sync_val_compare_and_swap(&connection->group.used, before, after) == before)
+			return after == MP_DYING;
+	}
+	return false;
+}
+
+/* The connection's entry, made if need be; NULL if the map is full. */
+static struct mp_connection *find_or_make_connection(u32 token)
+{
+	struct mp_connection *found = bpf_map_lookup_elem(&connections, &token);
+
+	if (found)
+		return found;
+	/* Another subflow may make it at the same time: one of the two finds it there. */
+	if (bpf_map_update_elem(&connections, &token, (const void *)&EMPTY_CONNECTION, BPF_NOEXIST) == 0)
+		count(MP_COUNT_CONNECTIONS);
+	return bpf_map_lookup_elem(&connections, &token);
+}
+
+/* Puts addresses and ports where user space sees them. */
+static void introduce(struct sock *sk, struct mp_info *info)
+{
+	struct sock_common *common = &sk->__sk_common;
+	u16 family = common->skc_family;
+
+	__builtin_memset(info, 0, sizeof(*info));
+	info->local_port = common->skc_num;
+	info->remote_port = (u16)__builtin_bswap16(common->skc_dport);
+	info->weight_ppm = 1000000;
+	if (family == AF_INET6) {
+		BPF_CORE_READ_INTO(&info->local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&info->remote, sk, __sk_common.skc_v6_daddr);
+	} else {
+		__builtin_memcpy(info->local, &(u32){ common->skc_rcv_saddr }, 4);
+		__builtin_memcpy(info->remote, &(u32){ common->skc_daddr }, 4);
+	}
+	info->family = family;
+}
+
+/* Joins the connection; the place, or ALONE. */
+static u32 join(struct sock *sk, u32 token)
+{
+	struct mp_connection *connection = find_or_make_connection(token);
+	u32 place;
+
+	if (!connection) {
+		count(MP_COUNT_FULL);
+		return ALONE;
+	}
+	place = take_place(connection);
+	if (place >= MP_SUBFLOWS) {
+		count(connection->group.used & MP_DYING ? MP_COUNT_CLOSING : MP_COUNT_CROWDED);
+		return ALONE;
+	}
+	connection->group.member[place] = (struct mp_member){};
+	introduce(sk, &connection->info[place]);
+	count(MP_COUNT_SUBFLOWS);
+	return place;
+}
+
+static void leave(struct subflow *subflow)
+{
+	u32 token = subflow->token, place = subflow->place;
+	struct mp_connection *connection;
+
+	if (place >= MP_SUBFLOWS)
+		return;
+	subflow->place = ALONE;
+	connection = bpf_map_lookup_elem(&connections, &token);
+	if (!connection)
+		return;
+	connection->group.member[place] = (struct mp_member){};
+	connection->info[place].family = 0;
+	if (leave_place(connection, place)) {
+		bpf_map_delete_elem(&connections, &token);
+		bpf_map_delete_elem(&weights, &token);
+		count(MP_COUNT_FREED);
+	}
+}
+
+/* The state of a socket whose life with the controller begins; NULL without memory. */
+static struct subflow *begin_subflow(struct sock *sk)
+{
+	struct subflow *subflow = bpf_sk_storage_get(&subflows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!subflow) {
+		count(MP_COUNT_NO_MEMORY);
+		return 0;
+	}
+	/* Storage is new and zero, but for a socket that is connected again. */
+	__builtin_memset(&subflow->own, 0, sizeof(subflow->own));
+	subflow->alone.member[0] = (struct mp_member){};
+	subflow->alone.used = 1;
+	subflow->token = token_of(sk);
+	if (subflow->token) {
+		subflow->place = join(sk, subflow->token);
+	} else {
+		subflow->place = ALONE;
+		count(MP_COUNT_PLAIN);
+	}
+	return subflow;
+}
+
+static void end_subflow(struct sock *sk)
+{
+	struct subflow *subflow = bpf_sk_storage_get(&subflows, sk, 0, 0);
+
+	if (subflow)
+		leave(subflow);
+}
+
+static struct subflow *subflow_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&subflows, sk, 0, 0);
+}
+
+/* The connection's entry; NULL in one-path form. */
+static struct mp_connection *connection_of(struct subflow *subflow)
+{
+	u32 token = subflow->token;
+
+	return subflow->place < MP_SUBFLOWS ? bpf_map_lookup_elem(&connections, &token) : 0;
+}
+
+#endif

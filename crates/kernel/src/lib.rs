@@ -1,0 +1,61 @@
+//! Coupled congestion control for the stock kernel's Multipath TCP: the control laws of `manypath-cc` as BPF programs
+//! (`bpf/`), one object a controller, embedded in this crate.
+//!
+//! Without the feature `kernel`, or where clang was missing at build time, [`objects`] is empty.
+//!
+//! Dependencies: `libbpf-rs` loads the objects (feature `kernel` only; the reference loader, with CO-RE and `struct_ops`);
+//! `cc` compiles the programs' arithmetic for the host, for tests.
+
+mod layout;
+
+pub use layout::{Connection, Counter, Group, Info, MAX_SUBFLOWS, Member, Phase, Weights};
+
+/// A compiled BPF program object.
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    /// The controller's name in Manypath, as in the registry of `manypath-cc`.
+    pub name: &'static str,
+    /// Its name in the kernel, for `setsockopt(TCP_CONGESTION)`: at most 15 bytes.
+    pub kernel_name: &'static str,
+    /// The ELF file.
+    pub elf: &'static [u8],
+}
+
+/// Puts a file into the binary, aligned as ELF wants it.
+macro_rules! aligned {
+    ($path:expr) => {{
+        #[repr(C, align(8))]
+        struct Aligned<T: ?Sized>(T);
+        static FILE: &Aligned<[u8]> = &Aligned(*include_bytes!($path));
+        &FILE.0
+    }};
+}
+
+/// File names without `.bpf.o`, and the files.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// Names of controllers: file, Manypath's, the kernel's.
+const NAMES: &[(&str, &str, &str)] = &[("lia", "lia", "mp_lia"), ("reno", "reno", "mp_reno")];
+
+/// The controllers of this build, in alphabetical order; none if it was built without the programs.
+pub fn objects() -> impl Iterator<Item = Object> {
+    FILES.iter().filter_map(|(file, elf)| {
+        let (_, name, kernel_name) = NAMES.iter().find(|(known, ..)| known == file)?;
+        Some(Object { name, kernel_name, elf })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_has_a_name_that_the_kernel_takes() {
+        assert!(cfg!(not(feature = "kernel")) || FILES.is_empty() || objects().count() == FILES.len());
+        for object in objects() {
+            assert!(object.kernel_name.len() <= 15);
+            let text = |name: &str| object.elf.windows(name.len()).any(|part| part == name.as_bytes());
+            assert!(text(object.kernel_name), "{} is not in its object", object.kernel_name);
+        }
+    }
+}
