@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use manypath_core::{Duration, Time};
 
-use crate::config::RelayError;
 use crate::port::Port;
+use crate::system::SystemError;
 
 /// A place in the table together with how often it was given away before, so that datagrams for a client that is gone do not
 /// reach its successor.
@@ -52,7 +52,7 @@ impl Clients {
         now: Time,
         address: SocketAddr,
         local: Option<IpAddr>,
-        watch: impl FnOnce(&Port, usize) -> Result<(), RelayError>,
+        watch: impl FnOnce(&Port, usize) -> Result<(), SystemError>,
     ) -> Option<ClientKey> {
         if let Some(slot) = self.by_address.get(&address) {
             let client = self.slots[*slot].as_mut()?;

@@ -1,11 +1,12 @@
 //! What a relay is given, and what can go wrong when it starts.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 
 use manypath_core::{Bytes, Duration};
 use manypath_link::{ConfigError, LinkConfig, QueueLimit};
+
+use crate::system::SystemError;
 
 /// The most memory that a direction holds datagrams in by default: 256 MiB.
 pub const MEMORY_CEILING: Bytes = Bytes::new(256 << 20);
@@ -77,7 +78,8 @@ impl RelayConfig {
     }
 }
 
-fn memory_need(link: &LinkConfig) -> Bytes {
+/// The memory that a link's packets need at most, unless its queue or its delay is very long.
+pub(crate) fn memory_need(link: &LinkConfig) -> Bytes {
     let queue = match link.queue {
         QueueLimit::Bytes(bytes) => bytes,
         QueueLimit::Packets(packets) => Bytes::new(LARGEST_PACKET) * packets,
@@ -100,25 +102,9 @@ pub enum RelayError {
     #[error("max_clients is zero: at least one client must fit")]
     NoClients,
     /// The operating system refused something.
-    #[error("cannot {action}: {source}")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// What it said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    System(#[from] SystemError),
     /// The relay's thread is gone: it panicked.
     #[error("the relay's thread is gone")]
     Gone,
-}
-
-/// Names what was tried when an operation fails.
-pub(crate) trait During<T> {
-    fn during(self, action: &'static str) -> Result<T, RelayError>;
-}
-
-impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
-    fn during(self, action: &'static str) -> Result<T, RelayError> {
-        self.map_err(|error| RelayError::Io { action, source: error.into() })
-    }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 
-use manypath_core::{Duration, Time};
+use manypath_core::Time;
 use manypath_link::{Count, Link};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::clients::Clients;
 use crate::clock::Clock;
-use crate::config::{DirectionName, During, RelayConfig, RelayError};
+use crate::config::{DirectionName, RelayConfig, RelayError};
 use crate::direction::{Direction, Fate, Held, add};
 use crate::port::{Inbox, Port};
 use crate::priority::{become_realtime, sharpen_timers};
 use crate::stats::RelayStats;
+use crate::system::{During, thread_cpu};
 use crate::wait::{Waiter, Waker};
 
 /// The mark of the socket that clients send to; client sockets have their slot plus one.
@@ -67,7 +67,7 @@ impl Engine {
             return Err(RelayError::NoClients);
         }
         let overhead = header_bytes(config.target.ip());
-        let direction = |link, direction: DirectionName| {
+        let direction = |link, direction: DirectionName| -> Result<Direction, RelayError> {
             let link = Link::new(link, config.seed, &direction.to_string());
             let link = link.map_err(|source| RelayError::Link { direction, source })?;
             Ok(Direction::new(link, overhead, config.memory_limit))
@@ -100,7 +100,7 @@ impl Engine {
     }
 
     pub(crate) fn local_addr(&self) -> Result<SocketAddr, RelayError> {
-        self.listen.local_addr().during("read the relay's address")
+        Ok(self.listen.local_addr().during("read the relay's address")?)
     }
 
     /// Relays until it is told to stop, or its handle is gone.
@@ -228,11 +228,4 @@ fn header_bytes(target: IpAddr) -> u64 {
         IpAddr::V4(_) => 20 + 8,
         IpAddr::V6(_) => 40 + 8,
     }
-}
-
-/// CPU time of the calling thread.
-fn thread_cpu() -> Duration {
-    let spent = clock_gettime(ClockId::ThreadCPUTime);
-    let part = |value| u64::try_from(value).unwrap_or(0);
-    Duration::from_secs(part(spent.tv_sec)) + Duration::from_nanos(part(spent.tv_nsec))
 }

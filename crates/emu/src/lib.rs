@@ -1,5 +1,7 @@
-//! Links in real time: a UDP relay inside the process that carries datagrams through two [`manypath_link`] models, one in
-//! each direction. It needs no privileges.
+//! Links in real time, in two ways: a UDP relay inside the process ([`Relay`]), which needs no privileges, and TUN devices
+//! between network namespaces ([`tun`]), which any program can use and root must set up.
+//!
+//! The relay carries datagrams through two [`manypath_link`] models, one in each direction:
 //!
 //! ```text
 //! client A ─┐                                ┌─ socket of A ─┐
@@ -34,11 +36,15 @@
 //!
 //! # Dependencies
 //!
-//! * `manypath-core`, `manypath-link`: units, and the model that decides everything.
+//! * `manypath-core`, `manypath-link`, `manypath-scenario`: units, the model that decides everything, and what TUN mode emulates.
 //! * `noq-udp`: sends and receives datagrams with their ECN bits, in batches, through a safe interface; `noq` brings it
 //!   anyhow.
 //! * `preempt-rt`: real-time priority without `unsafe`.
-//! * `rustix`: `epoll`, `timerfd`, `eventfd`, timer slack and thread CPU time without `unsafe`.
+//! * `rustix`: `epoll`, `timerfd`, `eventfd`, timer slack, thread CPU time, namespaces and netlink sockets, nearly without
+//!   `unsafe`.
+//! * `tun-rs`: makes TUN devices; without the parts that manage addresses.
+//! * `netlink-packet-core`, `netlink-packet-route`: the messages that set addresses, routes and rules. The program `ip` would need
+//!   to be installed, and `rtnetlink` an asynchronous runtime for a dozen requests in a row.
 //! * `hdrhistogram`: the distribution of the scheduling error in bounded memory; without its serialization features.
 //! * `thiserror`: writes the `Display` and `Error` code of the error types.
 
@@ -51,8 +57,11 @@ mod port;
 mod priority;
 mod relay;
 mod stats;
+mod system;
+pub mod tun;
 mod wait;
 
 pub use config::{DirectionName, MEMORY_CEILING, RelayConfig, RelayError};
 pub use relay::Relay;
 pub use stats::{DirectionStats, MeasuredRate, RelayStats, SchedulingError};
+pub use system::SystemError;

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::config::{During, RelayConfig, RelayError};
+use crate::config::{RelayConfig, RelayError};
 use crate::engine::{Command, Engine, Reading};
 use crate::port::kernel_drops;
 use crate::stats::RelayStats;
+use crate::system::During;
 use crate::wait::Waker;
 
 /// A UDP relay on its own thread. Dropping it ends it.

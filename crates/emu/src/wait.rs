@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use crate::clock::Clock;
-use crate::config::{During, RelayError};
+use crate::system::{During, SystemError};
 
 /// Marks of the two descriptors that are not sockets.
 const TIMER: u64 = u64::MAX;
@@ -75,7 +75,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    pub(crate) fn new(clock: Clock) -> Result<Self, RelayError> {
+    pub(crate) fn new(clock: Clock) -> Result<Self, SystemError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).during("make an epoll instance")?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).during("make a timer")?;
@@ -92,14 +92,20 @@ impl Waiter {
     }
 
     /// Reports `mark` when `socket` is readable, until it is closed. Marks of sockets are below 2^32.
-    pub(crate) fn watch(&self, socket: impl AsFd, mark: u64) -> Result<(), RelayError> {
+    pub(crate) fn watch(&self, socket: impl AsFd, mark: u64) -> Result<(), SystemError> {
         let mark = epoll::EventData::new_u64(mark);
         epoll::add(&self.epoll, socket, mark, epoll::EventFlags::IN).during("watch a socket")
     }
 
+    /// Reports the mark of `socket` no more.
+    pub(crate) fn unwatch(&self, socket: impl AsFd) {
+        // It fails only for a descriptor that is not watched.
+        let _ = epoll::delete(&self.epoll, socket);
+    }
+
     /// Waits until `deadline` (`None`: for ever) or until something is readable, and puts the marks of readable sockets into
     /// `ready`. With none of them, the deadline has come or the waker was used.
-    pub(crate) fn wait(&mut self, deadline: Option<Time>, ready: &mut Vec<u64>) -> Result<(), RelayError> {
+    pub(crate) fn wait(&mut self, deadline: Option<Time>, ready: &mut Vec<u64>) -> Result<(), SystemError> {
         ready.clear();
         let Some(deadline) = deadline else {
             return self.poll(false, ready);
@@ -120,7 +126,7 @@ impl Waiter {
     }
 
     /// Sets the timer to `wake`, which is `after` from now.
-    fn arm(&mut self, wake: Time, after: Duration) -> Result<(), RelayError> {
+    fn arm(&mut self, wake: Time, after: Duration) -> Result<(), SystemError> {
         self.armed = Some(wake);
         let after = std::time::Duration::from(after);
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -134,7 +140,7 @@ impl Waiter {
         Ok(())
     }
 
-    fn poll(&mut self, at_once: bool, ready: &mut Vec<u64>) -> Result<(), RelayError> {
+    fn poll(&mut self, at_once: bool, ready: &mut Vec<u64>) -> Result<(), SystemError> {
         const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut buffer = [const { MaybeUninit::uninit() }; EVENTS];
         let timeout = at_once.then_some(&NOW);

@@ -1,0 +1,65 @@
+//! What can go wrong between a scenario and its namespaces.
+
+use std::io;
+
+use manypath_link::ConfigError;
+
+use crate::system::SystemError;
+
+/// Why links between namespaces did not start, or do not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TunError {
+    /// The scenario has no connection, so there is nothing that would lie between a client and a server.
+    #[error("the scenario '{0}' has no connection: add a [[connection]] whose paths the client shall have")]
+    NoConnection(String),
+    /// More paths than there are addresses for.
+    #[error("{0} different paths: at most {most} can be emulated", most = crate::tun::MAX_PATHS)]
+    TooManyPaths(usize),
+    /// A link makes no sense.
+    #[error("the link '{name}': {source}")]
+    Link {
+        /// Which link.
+        name: String,
+        /// What is wrong with it.
+        source: ConfigError,
+    },
+    /// The process may not make namespaces and devices.
+    #[error(
+        "cannot {action}: {source}; run it as root (sudo), in a container with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
+    )]
+    NotPermitted {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There are no TUN devices.
+    #[error(
+        "cannot make a TUN device: {source}; load the module (modprobe tun), in a container give --device /dev/net/tun"
+    )]
+    NoTun {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel cannot do Multipath TCP.
+    #[error("the kernel has no Multipath TCP (CONFIG_MPTCP): take a kernel that has it, or leave it out (--no-mptcp)")]
+    NoMptcp,
+    /// The operating system refused something.
+    #[error(transparent)]
+    System(SystemError),
+    /// The thread of the links is gone: it panicked.
+    #[error("the thread of the links is gone")]
+    Gone,
+}
+
+impl From<SystemError> for TunError {
+    fn from(error: SystemError) -> Self {
+        let SystemError { action, source } = error;
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            Self::NotPermitted { action, source }
+        } else {
+            Self::System(SystemError { action, source })
+        }
+    }
+}

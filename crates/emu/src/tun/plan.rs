@@ -1,0 +1,180 @@
+//! From a scenario to paths: which there are, what they are called, and what addresses they have.
+
+use std::net::Ipv4Addr;
+
+use manypath_core::{Bytes, Priority};
+use manypath_link::LinkConfig;
+use manypath_scenario::{Connection, Scenario};
+
+use crate::config::{MEMORY_CEILING, memory_need};
+use crate::tun::error::TunError;
+
+/// The most paths: each has a network 10.N.0.0 of its own.
+pub const MAX_PATHS: usize = 64;
+
+/// The smallest MTU of a path, octets: every IPv4 host accepts packets of this size (RFC 791 s3.1).
+const LEAST_MTU: u16 = 576;
+
+/// A link by its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NamedLink {
+    pub(crate) name: String,
+    pub(crate) config: LinkConfig,
+}
+
+/// A path between the two namespaces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathPlan {
+    /// Links from the client to the server, by index in the scenario.
+    pub forward: Vec<usize>,
+    /// Links from the server to the client, by index in the scenario.
+    pub backward: Vec<usize>,
+    /// The largest IP packet in octets: what the scenario says of the packets of the path's connections.
+    pub mtu: u16,
+    /// Whether the path is a backup for Multipath TCP.
+    pub backup: bool,
+    /// The device, of the same name at both sides: `path1`, `path2`, ...
+    pub device: String,
+    /// The client's address on it: 10.1.0.1, 10.2.0.1, ...
+    pub client: Ipv4Addr,
+    /// The server's address on it: 10.1.0.2, 10.2.0.2, ...
+    pub server: Ipv4Addr,
+}
+
+/// What links between namespaces are made of.
+#[derive(Clone, Debug)]
+pub struct TunConfig {
+    pub(crate) links: Vec<NamedLink>,
+    /// The paths.
+    pub paths: Vec<PathPlan>,
+    /// Seed of all randomness of the links.
+    pub seed: u64,
+    /// What is added to the length of an IP packet to get its size on the links, for links that count their framing; zero by
+    /// default.
+    pub overhead: Bytes,
+    /// Whether the namespaces are set up such that a Multipath TCP connection from the client's first path opens one subflow
+    /// on each path of [`Self::mptcp_paths`]; so by default.
+    pub mptcp: bool,
+    /// The paths, by index, that a Multipath TCP connection takes: those of the scenario's first connection.
+    pub mptcp_paths: Vec<usize>,
+    /// The most memory that packets on the links are held in. A packet that finds no room is dropped and counted.
+    pub memory_limit: Bytes,
+    /// Whether the thread of the links asks for real-time priority. It is needed for exact times while other programs use all
+    /// processors.
+    pub realtime: bool,
+}
+
+impl TunConfig {
+    /// The paths of a scenario's connections, each once. A connection that has several paths over the same links has as many;
+    /// those of different connections are the same.
+    ///
+    /// What the scenario says of controllers, schedulers and workloads is not for the emulator: the programs bring their own.
+    ///
+    /// # Errors
+    ///
+    /// A scenario that has no connection, or too many paths.
+    pub fn from_scenario(scenario: &Scenario, seed: u64) -> Result<Self, TunError> {
+        let first = scenario.connections.first().ok_or_else(|| TunError::NoConnection(scenario.name.clone()))?;
+        let mut paths = Vec::new();
+        let mptcp_paths = add_paths(&mut paths, first);
+        for connection in &scenario.connections[1..] {
+            add_paths(&mut paths, connection);
+        }
+        if paths.len() > MAX_PATHS {
+            return Err(TunError::TooManyPaths(paths.len()));
+        }
+        let named = scenario.links.iter();
+        let links: Vec<_> =
+            named.map(|link| NamedLink { name: link.name.clone(), config: link.config.clone() }).collect();
+        let memory_limit = links.iter().fold(Bytes::ZERO, |sum, link| sum + memory_need(&link.config));
+        Ok(Self {
+            links,
+            paths,
+            seed,
+            overhead: Bytes::ZERO,
+            mptcp: true,
+            mptcp_paths,
+            memory_limit: memory_limit.min(MEMORY_CEILING),
+            realtime: true,
+        })
+    }
+}
+
+/// Adds the paths of a connection that are not there yet, and returns where each of its paths is.
+fn add_paths(paths: &mut Vec<PathPlan>, connection: &Connection) -> Vec<usize> {
+    let mut taken: Vec<usize> = Vec::new();
+    let mtu = u16::try_from(connection.packet.get()).unwrap_or(u16::MAX).max(LEAST_MTU);
+    for path in &connection.paths {
+        let same = |held: &PathPlan| held.forward == path.forward && held.backward == path.backward;
+        let known = (0..paths.len()).find(|index| !taken.contains(index) && same(&paths[*index]));
+        let index = known.unwrap_or(paths.len());
+        if index == paths.len() {
+            let number = index + 1;
+            // More paths than an octet can count are refused by the caller.
+            let octet = u8::try_from(number).unwrap_or(u8::MAX);
+            paths.push(PathPlan {
+                forward: path.forward.clone(),
+                backward: path.backward.clone(),
+                mtu,
+                backup: path.priority == Priority::Backup,
+                device: format!("path{number}"),
+                client: Ipv4Addr::new(10, octet, 0, 1),
+                server: Ipv4Addr::new(10, octet, 0, 2),
+            });
+        }
+        paths[index].mtu = paths[index].mtu.max(mtu);
+        taken.push(index);
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn plan(text: &str) -> TunConfig {
+        let scenario = manypath_scenario::parse(text, "test.toml", Path::new(".")).unwrap();
+        TunConfig::from_scenario(&scenario, 1).unwrap()
+    }
+
+    #[test]
+    fn connections_share_paths_over_the_same_links() {
+        let config = plan(
+            "duration = \"1s\"\ntopology = \"mpcc-3d\"\n
+             [[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\n
+             [[connection]]\nname = \"sp2\"\nrole = \"sp2\"\ncc = \"reno\"\npacket = \"9000B\"\n",
+        );
+        assert_eq!(config.paths.len(), 2);
+        assert_eq!(config.mptcp_paths, [0, 1]);
+        let second = &config.paths[1];
+        assert_eq!((second.device.as_str(), second.mtu), ("path2", 9000));
+        assert_eq!((second.client, second.server), (Ipv4Addr::new(10, 2, 0, 1), Ipv4Addr::new(10, 2, 0, 2)));
+        assert_eq!(config.paths[0].mtu, 1500);
+    }
+
+    #[test]
+    fn two_subflows_over_one_bottleneck_are_two_paths() {
+        let config = plan(
+            "duration = \"1s\"\ntopology = \"mpcc-3a\"\n
+             [[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\n
+             [[connection]]\nname = \"sp\"\nrole = \"sp\"\ncc = \"reno\"\n",
+        );
+        assert_eq!(config.paths.len(), 2);
+        assert_eq!(config.paths[0].forward, config.paths[1].forward);
+    }
+
+    #[test]
+    fn a_scenario_without_connections_or_with_too_many_paths_is_refused() {
+        let text =
+            "duration = \"1s\"\ntopology = \"two-links\"\n[[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\n";
+        let mut scenario = manypath_scenario::parse(text, "test.toml", Path::new(".")).unwrap();
+        let mut many = scenario.clone();
+        let path = many.connections[0].paths[0].clone();
+        many.connections[0].paths = vec![path; MAX_PATHS + 1];
+        assert!(matches!(TunConfig::from_scenario(&many, 1), Err(TunError::TooManyPaths(65))));
+        scenario.connections.clear();
+        assert!(matches!(TunConfig::from_scenario(&scenario, 1), Err(TunError::NoConnection(_))));
+    }
+}
