@@ -42,6 +42,16 @@ pub enum Problem {
         /// What there is.
         known: String,
     },
+    /// An override changes a table that the file does not have.
+    #[error("there is no {kind} '{name}' to change; there are {known}")]
+    UnknownTable {
+        /// `connection` or `source`.
+        kind: String,
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
     /// The topology has no paths of this name.
     #[error("the topology has no role '{name}'; it has {known}")]
     UnknownRole {

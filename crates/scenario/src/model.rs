@@ -92,6 +92,8 @@ pub enum Recovery {
 pub struct Connection {
     /// Its name, unique; it also names its random streams.
     pub name: String,
+    /// Line of its table in the file, for what is found wrong with it later; zero where there is no file.
+    pub line: usize,
     /// Congestion controller.
     pub cc: AlgorithmSpec,
     /// Packet scheduler.

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use manypath_scenario::{
-    Problem, Scenario, ScenarioError, Workload, built_in, json_schema, parse, template, topologies,
+    Override, Problem, Scenario, ScenarioError, Workload, built_in, json_schema, parse, parse_with, template,
+    topologies,
 };
 use proptest::prelude::*;
 
@@ -42,6 +43,15 @@ fn every_role_of_every_topology_can_be_taken() {
             let scenario = read(&text).unwrap_or_else(|error| panic!("{} {}: {error}", topology.name, role.name));
             assert_eq!(scenario.connections[0].paths.len(), role.paths.len());
         }
+    }
+}
+
+#[test]
+fn the_template_of_every_topology_is_a_scenario() {
+    for topology in topologies() {
+        let scenario = read(&topology.template()).unwrap_or_else(|error| panic!("{}: {error}", topology.name));
+        assert_eq!(scenario.connections.len(), topology.roles.len().min(6));
+        assert_eq!((scenario.name.as_str(), scenario.links.len()), (topology.name, topology.links.len()));
     }
 }
 
@@ -109,6 +119,61 @@ fn routes_over_nodes_must_be_connected_and_go_nowhere_twice() {
     assert!(route("[\"ab\", \"bc\"]").is_ok());
     assert!(matches!(route("[\"ab\", \"ca\"]"), Err(Problem::Broken { .. })));
     assert!(matches!(route("[\"ab\", \"bc\", \"ca\"]"), Err(Problem::Cycle(_))));
+}
+
+#[test]
+fn overrides_replace_values_and_obey_the_same_rules() {
+    let read = |given: &[&str]| {
+        let overrides: Vec<Override> = given.iter().map(|text| text.parse().unwrap()).collect();
+        parse_with(template(), "test.toml", Path::new("."), &overrides)
+    };
+    let scenario = read(&[
+        "duration=5s",
+        "warmup=0s",
+        "connection.cc=olia",
+        "connection.phone.cc=\"mpcc-latency:omega=0.1\"",
+        "connection.download.count=2",
+        "connection.download.initial-window=4",
+        "link.wifi.loss=2%",
+        "link.lte.back={ rate = '1Mbit' }",
+        "source.video.on-off.on=7s",
+    ])
+    .unwrap();
+    assert_eq!(scenario.duration, manypath_core::Duration::from_secs(5));
+    assert_eq!(scenario.connections.len(), 3);
+    assert_eq!(scenario.connections[0].cc.to_string(), "mpcc-latency:omega=0.1");
+    assert_eq!((scenario.connections[1].cc.to_string(), scenario.connections[1].initial_window), ("olia".into(), 4));
+    assert_eq!(scenario.connections[1].line, 50);
+    assert_eq!(scenario.links[0].config.loss, manypath_link::Loss::Random(0.02));
+    assert_eq!(scenario.links[3].config.peak_rate().as_bps().to_string(), "1000000");
+    assert_eq!(scenario.sources[0].on_off.unwrap().0, manypath_core::Duration::from_secs(7));
+    for (given, message) in [
+        ("connection.phone.speed=3", "connection.phone.speed=3:1:18: unknown field `speed`"),
+        ("duration=5", "duration=5:1:10: '5' has no unit"),
+        ("link.wifi.rate=fast", "link.wifi.rate=fast:1:16: 'fast' does not start with a number"),
+        (
+            "connection.nobody.cc=lia",
+            "connection.nobody.cc=lia:1:12: there is no connection 'nobody' to change; there are phone",
+        ),
+        ("link.nothing.loss=1%", "link.nothing.loss=1%:1:6: link 'nothing' needs 'rate'"),
+        ("wind=strong", "wind=strong:1:1: unknown field `wind`"),
+    ] {
+        let error = read(&[given]).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+    // The second of two: its own place.
+    let error = read(&["duration=30s", "warmup=31s"]).unwrap_err().to_string();
+    assert!(error.starts_with("warmup=31s:1:8: warmup is 31s"), "{error}");
+    for bad in ["", "duration", "=5s", "a b=3", "duration='", "#x=3", "a=1\nb=2", "duration=it's"] {
+        assert!(bad.parse::<Override>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn links_of_a_topology_can_be_changed_from_outside() {
+    let given = "link.link2.queue=9kB".parse::<Override>().unwrap();
+    let scenario = parse_with(built_in(), "x", Path::new("."), &[given]).unwrap();
+    assert_eq!(scenario.links[2].config.queue, manypath_link::QueueLimit::Bytes("9kB".parse().unwrap()));
 }
 
 #[test]

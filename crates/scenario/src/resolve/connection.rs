@@ -75,6 +75,7 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
     let Times { start, stop, max_ack_delay } = times(table).map_err(here)?;
     Ok(Connection {
         name: table.name.clone(),
+        line: located.span.start,
         cc,
         scheduler: scheduler.unwrap_or_else(|| AlgorithmSpec::named("minrtt")),
         transport: transport(table),
