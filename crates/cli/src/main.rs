@@ -20,6 +20,7 @@ mod progress;
 mod put;
 mod serve;
 mod service;
+mod sim;
 mod target;
 mod transfer;
 
@@ -63,6 +64,7 @@ enum Command {
     Put(put::Args),
     Perf(perf::Args),
     Demo(demo::Args),
+    Sim(sim::Args),
     Algorithms(algorithms::Args),
 }
 
@@ -113,6 +115,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Put(args) => put::run(&args, &interrupt).await,
             Command::Perf(args) => perf::run(&args, &interrupt).await,
             Command::Demo(args) => demo::run(&args, &interrupt).await,
+            Command::Sim(args) => sim::run(args, &interrupt).await,
             Command::Algorithms(args) => algorithms::run(&args),
         }
     })

@@ -12,6 +12,13 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes `text`, which has its line ends.
+pub(crate) fn text(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
 /// Writes `value` as indented JSON and a line end.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     line(&serde_json::to_string_pretty(value)?)

@@ -52,6 +52,9 @@ pub enum Problem {
         /// What there is.
         known: String,
     },
+    /// An override changes all tables of a kind, and the file has none.
+    #[error("the file has no [[{0}]] table to change: name one, as in {0}.NAME.KEY=VALUE")]
+    NoTables(String),
     /// The topology has no paths of this name.
     #[error("the topology has no role '{name}'; it has {known}")]
     UnknownRole {

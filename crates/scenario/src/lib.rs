@@ -22,7 +22,7 @@ mod units;
 pub use error::{Problem, ScenarioError};
 pub use model::{Connection, Draw, Link, Path, Recovery, Redraw, Scenario, Source, Transport, Workload};
 pub use overrides::Override;
-pub use read::{parse, parse_with};
+pub use read::{Document, ReadError, parse, parse_with};
 pub use template::{built_in, template};
 pub use topologies::{BACK_QUEUE, Role, Topology, topologies, topology};
 

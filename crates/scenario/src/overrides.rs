@@ -84,6 +84,9 @@ fn apply_named<'i>(document: &mut DeTable<'i>, kind: Key<'i>, value: Spanned<DeV
     let Some(DeValue::Array(tables)) = document.get_mut(what.as_str()).map(Spanned::get_mut) else { return Ok(()) };
     for (key, value) in changes {
         if !value.get_ref().is_table() {
+            if tables.is_empty() {
+                return Err((key.span(), Problem::NoTables(what)));
+            }
             for table in tables.iter_mut() {
                 if let DeValue::Table(table) = table.get_mut() {
                     merge_entry(table, key.clone(), value.clone());

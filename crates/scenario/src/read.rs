@@ -1,7 +1,9 @@
 //! From text to a scenario, and the place of whatever is wrong.
 
 use core::ops::Range;
-use std::path::Path as FilePath;
+use std::io::Read as _;
+use std::path::{Path as FilePath, PathBuf};
+use std::{fs, io};
 
 use serde::Deserialize as _;
 use toml::de::{DeTable, Deserializer};
@@ -107,4 +109,82 @@ impl<'a> Places<'a> {
         let column = before.unwrap_or_default().chars().count() + 1;
         ScenarioError { file, line, column, problem: Box::new(problem) }
     }
+}
+
+/// A scenario's text, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// What errors call it.
+    name: String,
+    text: String,
+    folder: PathBuf,
+}
+
+impl Document {
+    /// Reads a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no text, or is longer than a scenario can be.
+    pub fn read(path: &FilePath) -> Result<Self, ReadError> {
+        let fail = |source| ReadError { path: path.to_owned(), source };
+        if path == FilePath::new("-") {
+            let text = read_bounded(io::stdin().lock(), MAX_FILE).map_err(fail)?;
+            return Ok(Self { name: "standard input".to_owned(), text, folder: PathBuf::from(".") });
+        }
+        let text = read_file(path, MAX_FILE).map_err(fail)?;
+        let folder = path.parent().unwrap_or(FilePath::new(".")).to_owned();
+        Ok(Self { name: path.display().to_string(), text, folder })
+    }
+
+    /// The scenario that runs when none is given.
+    pub fn built_in() -> Self {
+        Self { name: "built-in.toml".to_owned(), text: crate::built_in().to_owned(), folder: PathBuf::from(".") }
+    }
+
+    /// What errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The scenario, with some values replaced.
+    ///
+    /// # Errors
+    /// As [`parse_with`].
+    pub fn parse(&self, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
+        parse_with(&self.text, &self.name, &self.folder, overrides)
+    }
+}
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", path.display())]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// The text of a file of at most `limit` bytes. What is no ordinary file is refused: it may have no end.
+pub(crate) fn read_file(path: &FilePath, limit: usize) -> io::Result<String> {
+    let file = fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    read_bounded(file, limit)
+}
+
+fn read_bounded(from: impl io::Read, limit: usize) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    // What fits into memory counts in 64 bits.
+    from.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > limit {
+        return Err(io::Error::other(format!("it is longer than {} MiB", limit >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is no text (UTF-8)"))
 }

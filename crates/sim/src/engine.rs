@@ -6,10 +6,14 @@ use manypath_scenario::Scenario;
 use crate::error::RunError;
 use crate::events::Target;
 use crate::host::{End, World};
+use crate::observer::Observer;
 use crate::packet::{NOBODY, Packet};
 use crate::series::Recorder;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
+
+/// How many events happen between two looks of the observer: some ten milliseconds.
+const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 
 /// A run under way.
 #[derive(Debug)]
@@ -26,17 +30,26 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
-    /// Runs a scenario to its end.
-    pub(crate) fn run(scenario: &Scenario, seed: u64) -> Result<Self, RunError> {
+    /// Runs a scenario to its end, or until the observer says stop.
+    pub(crate) fn run(scenario: &Scenario, seed: u64, observer: &mut dyn Observer) -> Result<Self, RunError> {
         let mut simulation = crate::setup::simulation(scenario, seed)?;
-        simulation.run_until(Time::ZERO + scenario.duration)?;
+        let until = Time::ZERO + scenario.duration;
+        while simulation.run_until(until, EVENTS_BETWEEN_LOOKS)? {
+            if observer.on_progress(simulation.world.now).is_break() {
+                return Err(RunError::Stopped);
+            }
+        }
         simulation.check_conservation(scenario)?;
         Ok(simulation)
     }
 
-    /// Runs until nothing more happens up to and including `until`.
-    fn run_until(&mut self, until: Time) -> Result<(), RunError> {
+    /// Runs for `budget` events, or until nothing more happens up to and including `until`. Says whether there is more.
+    fn run_until(&mut self, until: Time, budget: u64) -> Result<bool, RunError> {
+        let pause = self.steps + budget;
         while let Some((key, target)) = self.world.events.next(until) {
+            if self.steps == pause {
+                return Ok(true);
+            }
             self.world.now = key.at();
             self.steps += 1;
             if let Target::Link(index) = target {
@@ -60,7 +73,7 @@ impl Simulation {
             }
         }
         self.world.now = until;
-        Ok(())
+        Ok(false)
     }
 
     /// A packet comes out of a link.

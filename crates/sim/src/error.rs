@@ -40,6 +40,9 @@ pub enum RunError {
     /// A connection cannot open a flow.
     #[error("a flow was refused: {0}")]
     Flow(#[from] FlowError),
+    /// The observer ended the run.
+    #[error("stopped before its end")]
+    Stopped,
     /// A session broke its own protocol: a bug of the session or the simulator.
     #[error("a session refuses what its peer sent, which is a bug: {0}")]
     Protocol(#[from] ProtocolError),
@@ -53,4 +56,21 @@ pub enum RunError {
         /// What arrived, was dropped, or is in flight.
         accounted: u64,
     },
+}
+
+impl RunError {
+    /// The connection it is about, where it is about one.
+    pub fn connection(&self) -> Option<&str> {
+        match self {
+            Self::Algorithm { connection, .. } | Self::Transport { connection } | Self::Path { connection, .. } => {
+                Some(connection)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is a bug of the simulator or of what it simulates, rather than one of the scenario.
+    pub fn is_bug(&self) -> bool {
+        matches!(self, Self::Flow(_) | Self::Protocol(_) | Self::Conservation { .. })
+    }
 }

@@ -25,16 +25,18 @@
 //! # Dependencies
 //!
 //! `manypath-session`, `-cc`, `-sched`, `-link` are what is simulated, `manypath-scenario` says how; `rand_xoshiro` and
-//! `rand_core` for named random streams, `libm` for logarithms that agree on every machine; `serde` and `serde_json` write
+//! `rand_core` for named random streams, `rayon` for runs side by side, `libm` for logarithms that agree on every machine; `serde` and `serde_json` write
 //! reports; `thiserror` for error types.
 
 mod application;
+mod batch;
 mod engine;
 mod error;
 mod events;
 mod host;
 mod meter;
 mod network;
+mod observer;
 mod packet;
 mod quic;
 mod random;
@@ -46,7 +48,9 @@ mod source;
 
 use manypath_scenario::Scenario;
 
+pub use batch::{Job, run_all};
 pub use error::RunError;
+pub use observer::Observer;
 pub use report::{ConnectionReport, FileReport, LinkReport, MeanMax, Measures, Report, SubflowReport};
 pub use series::{ConnectionSeries, LinkSeries, Series, SubflowSeries};
 
@@ -55,6 +59,14 @@ pub use series::{ConnectionSeries, LinkSeries, Series, SubflowSeries};
 /// # Errors
 /// If an algorithm is not known or a value makes no sense. A run that has begun ends well, unless it finds a bug.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Report, RunError> {
-    let simulation = engine::Simulation::run(scenario, seed)?;
+    run_observed(scenario, seed, &mut ())
+}
+
+/// Runs a scenario while someone looks on.
+///
+/// # Errors
+/// As [`run`]; [`RunError::Stopped`] if the observer says so.
+pub fn run_observed(scenario: &Scenario, seed: u64, observer: &mut dyn Observer) -> Result<Report, RunError> {
+    let simulation = engine::Simulation::run(scenario, seed, observer)?;
     Ok(report::report(scenario, seed, simulation))
 }

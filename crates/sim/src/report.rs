@@ -200,7 +200,7 @@ impl Report {
             let dropped = link.dropped_queue_full + link.dropped_random + link.dropped_early + link.dropped_dead;
             let queue = link.queueing_mean_s.unwrap_or(0.0) * 1e3;
             let (used, mb) = (link.utilisation * 100.0, link.delivered_bytes as f64 * 1e-6);
-            let _ = writeln!(out, "{:24} {used:9.2}% {mb:10.3} {dropped:9} {:9} {queue:9.3}", link.name, link.marked);
+            let _ = writeln!(out, "{:24} {used:9.1}% {mb:10.3} {dropped:9} {:9} {queue:9.3}", link.name, link.marked);
         }
         if let Some(jain) = self.jain.filter(|_| self.connections.len() > 1) {
             let _ = writeln!(out, "Jain's index {jain:.4}");

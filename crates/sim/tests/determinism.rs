@@ -81,6 +81,26 @@ fn a_link_more_does_not_change_another_links_losses() {
     assert_eq!(alone.links[0].dropped_random, beside.links[2].dropped_random);
 }
 
+/// Ends the run at its first look.
+struct Impatient(Option<manypath_core::Time>);
+
+impl manypath_sim::Observer for Impatient {
+    fn on_progress(&mut self, now: manypath_core::Time) -> std::ops::ControlFlow<()> {
+        self.0 = Some(now);
+        std::ops::ControlFlow::Break(())
+    }
+}
+
+#[test]
+fn an_observer_may_end_a_run() {
+    let mut scenario = manypath_scenario::parse(manypath_scenario::built_in(), "built-in", Path::new(".")).unwrap();
+    scenario.duration = Duration::from_secs(1_000_000);
+    let mut observer = Impatient(None);
+    let error = manypath_sim::run_observed(&scenario, 1, &mut observer).map(drop).unwrap_err();
+    assert_eq!(error, manypath_sim::RunError::Stopped);
+    assert!(observer.0.unwrap() > manypath_core::Time::ZERO);
+}
+
 #[test]
 fn what_cannot_be_run_is_an_error() {
     let text = |line: &str| {

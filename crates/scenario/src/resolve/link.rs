@@ -9,7 +9,11 @@ use super::{both, out_of_range};
 use crate::error::Problem;
 use crate::file::{ChangeTable, DrawTable, LinkTable, RedTable, RedrawTable};
 use crate::model::{Draw, Link, Redraw};
+use crate::read::read_file;
 use crate::units::{Text, Written};
+
+/// The longest trace, bytes.
+const MAX_TRACE: usize = 64 << 20;
 
 /// A link that the topology does not have: it must say rate, delay and queue.
 pub(super) fn new_link(table: &LinkTable) -> Result<Link, Problem> {
@@ -120,7 +124,7 @@ fn draw<W: Written>(table: &DrawTable<W>, number: impl Fn(&W::Value) -> f64) -> 
 }
 
 fn read_trace(folder: &FilePath, path: &str) -> Result<Trace, Problem> {
-    let text = std::fs::read_to_string(folder.join(path))
+    let text = read_file(&folder.join(path), MAX_TRACE)
         .map_err(|error| Problem::TraceFile { path: path.to_owned(), reason: error.to_string() })?;
     text.parse().map_err(|source| Problem::Trace { path: path.to_owned(), source })
 }

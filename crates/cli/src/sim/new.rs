@@ -1,0 +1,43 @@
+//! `sim new`: a scenario to begin with.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, anyhow};
+use manypath_scenario::{template, topologies, topology};
+
+use crate::output;
+
+/// Write a commented scenario to begin with
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  manypath sim new > mine.toml\n  manypath sim new mine.toml --topology mpcc-3c")]
+pub(crate) struct Args {
+    /// The file to make; it must not exist. Standard output without it
+    file: Option<PathBuf>,
+
+    /// Over this network of a paper; `manypath sim topologies` lists them
+    #[arg(long, value_name = "NAME")]
+    topology: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let text = match &args.topology {
+        None => template().to_owned(),
+        Some(name) => find(name)?.template(),
+    };
+    let Some(path) = &args.file else {
+        return Ok(output::line(text.trim_end())?);
+    };
+    let mut file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The topology of this name.
+pub(super) fn find(name: &str) -> Result<manypath_scenario::Topology> {
+    topology(name).ok_or_else(|| {
+        let known: Vec<_> = topologies().map(|topology| topology.name).collect();
+        anyhow!("there is no topology '{name}'; there are {}", known.join(", "))
+    })
+}

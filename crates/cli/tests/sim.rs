@@ -1,0 +1,116 @@
+//! The simulator's commands.
+
+mod support;
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use support::{Place, interrupt, manypath, run, said};
+
+const SHORT: &str = "duration=2s";
+const NO_WARMUP: &str = "warmup=0s";
+
+#[test]
+fn without_words_it_runs_the_built_in_scenario() {
+    let plain = run(["sim"]);
+    assert_eq!((plain.code, plain.err.as_str()), (Some(0), ""));
+    assert!(
+        plain.out.starts_with("two-links: 20 s, seed 1\n") && plain.out.contains("multipath (lia)"),
+        "{}",
+        plain.out
+    );
+    assert_eq!(run(["sim", "run"]).out, plain.out);
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for command in ["run", "new", "topologies", "schema"] {
+        let help = run(["sim", command, "--help"]);
+        assert!(help.code == Some(0) && help.out.contains("Examples:\n  manypath sim "), "{}", help.out);
+    }
+}
+
+#[test]
+fn a_template_runs_as_it_is_written() {
+    let place = Place::new();
+    let file = place.path("mine.toml");
+    let new = |more: &[&str]| {
+        let mut command = manypath(["sim", "new"]);
+        command.arg(&file).args(more);
+        said(command)
+    };
+    assert_eq!(new(&["--topology", "mpcc-3c"]).code, Some(0));
+    new(&[]).fails_with(&["cannot make", "exists"]);
+    let mut command = manypath(["sim", "run"]);
+    command.arg(&file).args(["--json", "--seed", "7", "--set", SHORT, "--set", NO_WARMUP]);
+    let report = said(command).json();
+    assert_eq!((&report["scenario"], &report["seed"]), (&"mpcc-3c".into(), &7.into()));
+    assert!(report["connections"][1]["goodput_bps"].as_f64() > Some(1e6), "{report}");
+    assert_eq!(run(["sim", "new"]).out, manypath_scenario::template());
+    run(["sim", "new", "--topology", "ring"]).fails_with(&["no topology 'ring'", "mpcc-3c"]);
+    let schema = run(["sim", "schema"]).json();
+    assert!(schema["properties"]["connection"].is_object());
+}
+
+#[test]
+fn topologies_are_listed_and_shown() {
+    let list = run(["sim", "topologies"]).out;
+    for topology in manypath_scenario::topologies() {
+        assert!(list.contains(topology.name));
+    }
+    let shown = run(["sim", "topologies", "mpcc-3e"]).out;
+    assert!(shown.contains("access1 link1 | access2 link1") && shown.contains("client to router"), "{shown}");
+    let json = run(["sim", "topologies", "--json"]).json();
+    assert_eq!(json.as_array().map(Vec::len), Some(manypath_scenario::topologies().count()));
+    run(["sim", "topologies", "ring"]).fails_with(&["no topology 'ring'"]);
+}
+
+#[test]
+fn seeds_run_side_by_side_and_give_the_same_on_any_number_of_threads() {
+    let with = |more: &[&str]| {
+        let mut command = manypath(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--set", "connection.cc=cubic"]);
+        command.args(["--set", "link.link1.loss=0.1%"]).args(more);
+        said(command)
+    };
+    let one = with(&["--seeds", "4", "--jobs", "1", "--json"]);
+    let eight = with(&["--seeds", "4", "--jobs", "8", "--json"]);
+    assert_eq!(one.out, eight.out);
+    let reports = one.json();
+    let seeds: Vec<_> = reports.as_array().unwrap().iter().map(|report| report["seed"].as_u64().unwrap()).collect();
+    assert_eq!(seeds, [1, 2, 3, 4]);
+    assert_ne!(reports[0]["goodput_bps"], reports[1]["goodput_bps"]);
+    let table = with(&["--seeds", "2"]).out;
+    assert!(table.contains("2 runs from seed 1") && table.contains(" .. "), "{table}");
+}
+
+#[test]
+fn mistakes_are_named_with_their_place_and_remedy() {
+    let with = |more: &[&str]| run([&["sim", "run"], more].concat());
+    with(&["/does/not/exist"]).fails_with(&["cannot read /does/not/exist"]);
+    with(&["/dev/zero"]).fails_with(&["no ordinary file"]);
+    with(&["--set", "duration=5"]).fails_with(&["duration=5:1:10", "has no unit: write"]);
+    with(&["--set", "connection.cc=none"]).fails_with(&["built-in.toml:7", "no algorithm is called 'none'", "cubic"]);
+    with(&["--set", "link.loss=1%"]).fails_with(&["link.loss=1%:1:6", "no [[link]] table", "link.NAME.KEY"]);
+    with(&["--seed", "18446744073709551615"]).fails_with(&["--seed is too large"]);
+    let mut command = manypath(["sim", "run", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"duration = \"1s\"\nspeed = 3\n").unwrap();
+    let said: support::Said = child.wait_with_output().unwrap().into();
+    said.fails_with(&["standard input:2:1", "unknown field `speed`"]);
+}
+
+#[test]
+fn a_long_run_ends_when_it_is_interrupted() {
+    let mut command = manypath(["sim", "run", "--set", "duration=30000h", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The listener for signals is there before the work begins: its descriptors show that it is.
+    let caught = format!("/proc/{}/status", child.id());
+    support::wait_until("the program catches signals", || {
+        let status = std::fs::read_to_string(&caught).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
+        u64::from_str_radix(&mask, 16).unwrap_or(0) & 0b10 != 0
+    });
+    let said = interrupt(child);
+    said.fails_with(&["interrupted"]);
+    assert_eq!(said.out, "");
+}
