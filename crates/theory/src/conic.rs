@@ -43,11 +43,13 @@ pub(crate) enum Cone {
 /// A linear expression: coefficients of variables.
 pub(crate) type Terms<'a> = &'a [(usize, f64)];
 
-/// A program that maximises a linear objective.
+/// A program that maximises a linear objective, less the squares of variables.
 #[derive(Debug)]
 pub(crate) struct Program {
     /// What is minimised: the negative objective.
     cost: Vec<f64>,
+    /// Curvature of the cost in each variable.
+    curvature: Vec<f64>,
     /// Rows, columns and values of the constraint matrix.
     entries: (Vec<usize>, Vec<usize>, Vec<f64>),
     /// Right-hand sides.
@@ -68,12 +70,29 @@ pub(crate) struct Point {
 impl Program {
     /// A program of so many variables and no objective.
     pub(crate) fn new(variables: usize) -> Self {
-        Self { cost: vec![0.0; variables], entries: Default::default(), bounds: Vec::new(), cones: Vec::new() }
+        Self {
+            cost: vec![0.0; variables],
+            curvature: vec![0.0; variables],
+            entries: Default::default(),
+            bounds: Vec::new(),
+            cones: Vec::new(),
+        }
     }
 
     /// Adds `weight` times a variable to the objective.
     pub(crate) fn maximise(&mut self, variable: usize, weight: f64) {
         self.cost[variable] -= weight;
+    }
+
+    /// Takes `curvature / 2` times the square of a variable off the objective; `curvature` is not negative.
+    pub(crate) fn bend(&mut self, variable: usize, curvature: f64) {
+        self.curvature[variable] += curvature;
+    }
+
+    /// Demands `terms = bound`.
+    pub(crate) fn equal(&mut self, terms: Terms<'_>, bound: f64) {
+        self.cones.push(SupportedConeT::ZeroConeT(1));
+        self.row(terms, 1.0, bound);
     }
 
     /// Demands `terms <= bound`; gives the row.
@@ -115,7 +134,8 @@ impl Program {
         let columns = self.cost.len();
         let (rows, cols, values) = self.entries;
         let matrix = CscMatrix::new_from_triplets(self.bounds.len(), columns, rows, cols, values);
-        let quadratic = CscMatrix::zeros((columns, columns));
+        let quadratic =
+            CscMatrix::new(columns, columns, (0..=columns).collect(), (0..columns).collect(), self.curvature);
         for max_step_fraction in STEP_FRACTIONS {
             let settings = DefaultSettings {
                 verbose: false,
@@ -164,6 +184,25 @@ mod tests {
         let point = program.solve().unwrap();
         assert!((point.values[0] - 1.0).abs() < 1e-8 && (point.values[1] - 1.0).abs() < 1e-8);
         assert!((point.duals[first] - 0.5).abs() < 1e-8 && (point.duals[second] - 0.5).abs() < 1e-8);
+    }
+
+    #[test]
+    fn squares_and_equalities() {
+        // max 2x - (3/2) x^2 + y - (1/2) y^2 with x + y = 1: 2 - 3x = 1 - y = x, so x = 1/2; and with x <= 1/4 that.
+        let with_limit = |limit: Option<f64>| {
+            let mut program = Program::new(2);
+            for (variable, slope, curvature) in [(0, 2.0, 3.0), (1, 1.0, 1.0)] {
+                program.maximise(variable, slope);
+                program.bend(variable, curvature);
+            }
+            program.equal(&[(0, 1.0), (1, 1.0)], 1.0);
+            if let Some(limit) = limit {
+                program.at_most(&[(0, 1.0)], limit);
+            }
+            program.solve().unwrap().values
+        };
+        assert!(with_limit(None).iter().all(|value| (value - 0.5).abs() < 1e-8));
+        assert!(with_limit(Some(0.25)).iter().zip([0.25, 0.75]).all(|(value, want)| (value - want).abs() < 1e-8));
     }
 
     #[test]

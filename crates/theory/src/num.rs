@@ -27,6 +27,13 @@ pub const MIN_WEIGHT: f64 = 1e-6;
 const LOGARITHM: f64 = 1e-6;
 /// A connection's unit is at least this part of what it could have.
 const SMALLEST_SHARE: f64 = 1e-9;
+/// The most steps of Newton's method. Two suffice for nearly every network; a connection whose first rate is wrong by orders
+/// of magnitude takes one for each factor of [`TRUST`].
+const NEWTON_STEPS: u32 = 12;
+/// Newton's method stops when no weighted sum changes by more than this part.
+const SETTLED: f64 = 1e-9;
+/// The factor by which one step of Newton's method may change a weighted sum.
+const TRUST: f64 = 2.0;
 /// Bits per second in the unit of rates inside utilities.
 const UNIT_BPS: f64 = 1e6;
 
@@ -128,55 +135,112 @@ impl Optimum {
 
 /// The allocation that maximises the sum of `utilities`, one for each connection, and its prices.
 ///
-/// It is solved twice: the second time each connection's rate is in units of what the first time gave, so that a connection
-/// that gets a millionth of a link is as accurate as the others.
+/// A program of exponential and power cones finds it roughly: such a solver stops when the objective is accurate, and where
+/// the objective is flat, or a connection's weight is small, rates are not. Newton's method takes over from there: each
+/// step solves the quadratic program in which every utility is replaced by its expansion about the last point. On random
+/// networks with weights within two decades and `alpha` from 0.3 to 3, weighted sums are then accurate to 1e-6 for
+/// connections that have at least a millionth of what they could have alone, and prices satisfy the optimality conditions
+/// to 1e-4.
 ///
 /// # Errors
 /// If utilities do not fit the network or are out of range, or the numerical solver gives up.
 pub fn maximise(network: &Network, utilities: &[Utility]) -> Result<Optimum, NumError> {
     check(network, utilities)?;
-    let alone = network.alone_bps();
-    let most = |(index, utility): (usize, &Utility)| {
-        network.range(index).zip(&utility.subflow_weights).map(|(number, weight)| weight * alone[number]).sum()
-    };
-    let most: Vec<f64> = utilities.iter().enumerate().map(most).collect();
-    let first = solve(network, utilities, &alone, &most)?;
-    let near = |(sum, most): (f64, &f64)| (sum * UNIT_BPS).clamp(most * SMALLEST_SHARE, *most);
-    let near: Vec<f64> = first.weighted_sums(utilities).into_iter().zip(&most).map(near).collect();
-    Ok(solve(network, utilities, &alone, &near)?)
-}
-
-/// Solves the program with weighted sums in units of `near` bit/s, one for each connection.
-fn solve(network: &Network, utilities: &[Utility], alone: &[f64], near: &[f64]) -> Result<Optimum, SolveError> {
-    let subflows = network.subflow_count();
-    // Variables: the subflows' rates, then each connection's utility. A rate's unit makes its part in the sum at most one.
-    let parts =
-        || utilities.iter().zip(near).flat_map(|(utility, near)| utility.subflow_weights.iter().map(move |w| near / w));
-    let units: Vec<f64> = parts().zip(alone).map(|(part, alone)| part.min(*alone)).collect();
-    let mut program = Program::new(subflows + utilities.len());
-    let (link_rows, limit_rows) = add_links(&mut program, network, &units);
-    let weight = |utility: &Utility, near: f64| utility.weight * (near / UNIT_BPS).powf(1.0 - utility.alpha);
-    // One factor for all utilities, so that the largest coefficient of the objective is one.
-    let scale = utilities.iter().zip(near).fold(0.0_f64, |most, (utility, &near)| most.max(weight(utility, near)));
-    for (index, (utility, &near)) in utilities.iter().zip(near).enumerate() {
-        let weights = || network.range(index).zip(&utility.subflow_weights);
-        let sum: Vec<(usize, f64)> = weights().map(|(number, omega)| (number, omega * units[number] / near)).collect();
-        add_utility(&mut program, utility.alpha, weight(utility, near) / scale, &sum, subflows + index);
-        for (number, _) in weights().filter(|(_, omega)| **omega <= 0.0) {
-            program.at_most(&[(number, 1.0)], 0.0);
+    let problem = Problem::new(network, utilities);
+    let mut optimum = problem.solve(&problem.most, Shape::Exact)?;
+    for _ in 0..NEWTON_STEPS {
+        let before = optimum.weighted_sums(utilities);
+        optimum = problem.solve(&problem.near(&before), Shape::Expansion(&before))?;
+        let change = |(now, before): (f64, &f64)| (now - before).abs() / before.max(f64::MIN_POSITIVE);
+        if optimum.weighted_sums(utilities).into_iter().zip(&before).all(|pair| change(pair) < SETTLED) {
+            break;
         }
     }
-    let point = program.solve()?;
-    let rates: Vec<f64> = point.values.iter().zip(&units).map(|(value, unit)| value * unit).collect();
-    // A row is in units of the bound; its price per Mbit/s follows.
-    let price = |row: usize, bound_bps: f64| point.duals[row].max(0.0) * scale * UNIT_BPS / bound_bps;
-    let links = link_rows.iter().zip(network.capacities()).map(|(&row, capacity)| price(row, capacity.as_bps()));
-    let limits = limit_rows.iter().zip(network.connections()).map(|(row, connection)| match (row, connection.limit) {
-        (Some(row), Some(limit)) => price(*row, limit.as_bps()),
-        _ => 0.0,
-    });
-    let (prices, limit_prices) = (links.collect(), limits.collect());
-    Ok(Optimum { allocation: Allocation::fitted(network, &rates), prices, limit_prices })
+    Ok(optimum)
+}
+
+/// What a program puts in place of the utilities.
+#[derive(Clone, Copy)]
+enum Shape<'a> {
+    /// The utilities themselves, by cones.
+    Exact,
+    /// Their second-order expansions about these weighted sums in Mbit/s.
+    Expansion(&'a [f64]),
+}
+
+/// A network with its utilities.
+struct Problem<'a> {
+    /// The network.
+    network: &'a Network,
+    /// One for each connection.
+    utilities: &'a [Utility],
+    /// What each subflow could carry alone, in bit/s.
+    alone: Vec<f64>,
+    /// Each connection's weighted sum of those.
+    most: Vec<f64>,
+}
+
+impl<'a> Problem<'a> {
+    fn new(network: &'a Network, utilities: &'a [Utility]) -> Self {
+        let alone = network.alone_bps();
+        let most = |(index, utility): (usize, &Utility)| {
+            network.range(index).zip(&utility.subflow_weights).map(|(number, weight)| weight * alone[number]).sum()
+        };
+        let most = utilities.iter().enumerate().map(most).collect();
+        Self { network, utilities, alone, most }
+    }
+
+    /// Units of the connections' weighted sums for the next program, in bit/s: these sums in Mbit/s, if they are not too small.
+    fn near(&self, sums: &[f64]) -> Vec<f64> {
+        let near = |(sum, most): (&f64, &f64)| (sum * UNIT_BPS).clamp(most * SMALLEST_SHARE, *most);
+        sums.iter().zip(&self.most).map(near).collect()
+    }
+
+    /// Solves the program with weighted sums in units of `near` bit/s, one for each connection.
+    fn solve(&self, near: &[f64], shape: Shape<'_>) -> Result<Optimum, SolveError> {
+        let Self { network, utilities, .. } = *self;
+        let subflows = network.subflow_count();
+        // Variables: the subflows' rates, then one for each connection. A rate's unit makes its part in the sum at most one.
+        let parts = utilities
+            .iter()
+            .zip(near)
+            .flat_map(|(utility, near)| utility.subflow_weights.iter().map(move |w| near / w));
+        let units: Vec<f64> = parts.zip(&self.alone).map(|(part, alone)| part.min(*alone)).collect();
+        let mut program = Program::new(subflows + utilities.len());
+        let (link_rows, limit_rows) = add_links(&mut program, network, &units);
+        let weight = |(utility, near): (&Utility, &f64)| utility.weight * (near / UNIT_BPS).powf(1.0 - utility.alpha);
+        let weights: Vec<f64> = utilities.iter().zip(near).map(weight).collect();
+        // One factor for all utilities, so that the largest coefficient of the objective is one.
+        let scale = weights.iter().copied().fold(0.0, f64::max);
+        for (index, utility) in utilities.iter().enumerate() {
+            let parts = || network.range(index).zip(&utility.subflow_weights);
+            let sum: Vec<(usize, f64)> =
+                parts().map(|(number, omega)| (number, omega * units[number] / near[index])).collect();
+            let (variable, weight) = (subflows + index, weights[index] / scale);
+            match shape {
+                Shape::Exact => add_utility(&mut program, utility.alpha, weight, &sum, variable),
+                Shape::Expansion(sums) => {
+                    let least = (sums[index] * UNIT_BPS / near[index]).min(1.0) / TRUST;
+                    add_expansion(&mut program, utility.alpha, weight, &sum, variable, least);
+                }
+            }
+            for (number, _) in parts().filter(|(_, omega)| **omega <= 0.0) {
+                program.at_most(&[(number, 1.0)], 0.0);
+            }
+        }
+        let point = program.solve()?;
+        let rates: Vec<f64> = point.values.iter().zip(&units).map(|(value, unit)| value * unit).collect();
+        // A row is in units of the bound; its price per Mbit/s follows.
+        let price = |row: usize, bound_bps: f64| point.duals[row].max(0.0) * scale * UNIT_BPS / bound_bps;
+        let links = link_rows.iter().zip(network.capacities()).map(|(&row, capacity)| price(row, capacity.as_bps()));
+        let limits =
+            limit_rows.iter().zip(network.connections()).map(|(row, connection)| match (row, connection.limit) {
+                (Some(row), Some(limit)) => price(*row, limit.as_bps()),
+                _ => 0.0,
+            });
+        let (prices, limit_prices) = (links.collect(), limits.collect());
+        Ok(Optimum { allocation: Allocation::fitted(network, &rates), prices, limit_prices })
+    }
 }
 
 /// Adds `weight * z^(1-alpha)/(1-alpha)`, or its logarithm, to the objective by way of the variable `level`, where `z` is
@@ -203,6 +267,19 @@ fn add_utility(program: &mut Program, alpha: f64, weight: f64, sum: &[(usize, f6
         // level >= z^(1-alpha)  <=>  level^(1/alpha) z^(1-1/alpha) >= 1; the objective falls with it.
         program.maximise(level, -weight / (alpha - 1.0));
         program.within(Cone::Power(1.0 / alpha), [level_terms, sum, one]);
+    }
+}
+
+/// Adds the expansion of the utility about `z = 1` to the objective: with `d = z - 1`, the variable `change`,
+/// `weight * (d - alpha d^2 / 2)`. It is trusted for `z` from `least` to [`TRUST`].
+fn add_expansion(program: &mut Program, alpha: f64, weight: f64, sum: &[(usize, f64)], change: usize, least: f64) {
+    program.maximise(change, weight);
+    program.bend(change, weight * alpha);
+    let terms: Vec<(usize, f64)> = sum.iter().copied().chain([(change, -1.0)]).collect();
+    program.equal(&terms, 1.0);
+    if alpha > 0.0 {
+        program.at_most(&[(change, 1.0)], TRUST - 1.0);
+        program.at_most(&[(change, -1.0)], 1.0 - least);
     }
 }
 
