@@ -75,6 +75,8 @@ pub enum Transport {
         recovery: Recovery,
         /// The least retransmission timeout (RFC 6298 s2.4 says 1 s, Linux uses 200 ms).
         min_rto: Duration,
+        /// After how many timeouts in a row what a subflow has not delivered is sent on other subflows as well; 0: never.
+        reinject_after: u32,
     },
 }
 

@@ -288,6 +288,10 @@ impl Queue {
             let Some(index) = self.segment_index(seq) else { break };
             let segment = &mut self.segments[index];
             segment.copies = segment.copies.saturating_sub(1);
+            if delivered && !self.lost.is_empty() {
+                // Only reinjected data is lost here and under way there.
+                self.lost.remove(segment.range);
+            }
             if !delivered && !segment.acked && segment.copies == 0 {
                 newly_lost +=
                     self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
@@ -317,6 +321,41 @@ impl Queue {
             seq = segment.range.end;
         }
         newly_lost
+    }
+
+    /// Records that a subflow sends a range again by itself.
+    pub fn on_resent(&mut self, range: DataRange) {
+        let mut seq = range.start.max(self.left);
+        while let Some(index) = self.segment_index(seq).filter(|_| seq < range.end) {
+            let segment = &mut self.segments[index];
+            segment.retransmitted = true;
+            seq = segment.range.end;
+        }
+    }
+
+    /// Offers other subflows what of `range` no second one carries, although the first has not given it up: it counts as
+    /// lost until it arrives or [`end_reinjection`](Self::end_reinjection) is called. Returns the bytes.
+    pub fn reinject(&mut self, range: DataRange) -> u64 {
+        let mut offered = 0;
+        let mut seq = range.start.max(self.left);
+        while let Some(index) = self.segment_index(seq).filter(|_| seq < range.end) {
+            let segment = &self.segments[index];
+            if !segment.acked && segment.copies <= 1 {
+                offered += self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
+            }
+            seq = segment.range.end;
+        }
+        offered
+    }
+
+    /// Withdraws what was offered to other subflows and is still under way on its own.
+    pub fn end_reinjection(&mut self) {
+        for segment in self.segments.iter().filter(|segment| segment.copies > 0) {
+            if self.lost.is_empty() {
+                break;
+            }
+            self.lost.remove(segment.range);
+        }
     }
 
     /// Moves the left edge; returns how many segments left the queue. Sequence numbers never sent are not passed.

@@ -27,11 +27,25 @@ pub struct PeerLimits {
     pub max_flows: u32,
 }
 
+/// What carriers do with the packets of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriage {
+    /// They may lose them, and say so: the session decides on which path lost data is sent again, and watches that paths
+    /// answer. QUIC datagrams.
+    Datagrams,
+    /// They deliver them in the order of their first transmissions, whatever it takes: what is lost is sent again on its own
+    /// path, and the carrier keeps the retransmission timer and says when an episode of recovery begins and ends. The
+    /// acknowledgements of the carrier take those of the session along. TCP.
+    Streams,
+}
+
 /// A session's parameters. The default suits a QUIC carrier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Which end this is.
     pub role: Role,
+    /// What the carriers do.
+    pub carriage: Carriage,
     /// What a data record adds to its payload, as windows count it.
     pub record_header: Bytes,
     /// The most data admitted and not acknowledged: bounds the sender's memory.
@@ -64,6 +78,7 @@ impl Config {
         let (receive_window, flow_window, max_flows) = (Bytes::new(16 << 20), Bytes::new(16 << 20), 256);
         Self {
             role,
+            carriage: Carriage::Datagrams,
             record_header: DATA_HEADER,
             send_buffer: Bytes::new(16 << 20),
             receive_window,

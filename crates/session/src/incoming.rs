@@ -7,6 +7,7 @@ use manypath_core::{
 use manypath_sched::{Content, DataAck};
 
 use crate::acks::Arrival;
+use crate::config::Carriage;
 use crate::error::ProtocolError;
 use crate::path::Sent;
 use crate::record::{Ack, Data, DelayReport, PathStatus, Record, SendTime};
@@ -53,7 +54,9 @@ impl Session {
         path.active_at = now;
         match *record {
             Record::Data(data) => {
-                self.measure_delay(now, id, data.sent, ce);
+                if self.config.carriage == Carriage::Datagrams {
+                    self.measure_delay(now, id, data.sent, ce);
+                }
                 return self.on_data(now, id, &data);
             }
             Record::Skip { range, sent } => {
@@ -92,13 +95,19 @@ impl Session {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let rto = path.rto();
         let Some((sent, acked)) = path.on_acked(now, packet, &mut self.view.subflows[id.index()]) else { return };
-        if path.rto() < rto {
+        let waiting = !path.resend.is_empty();
+        if path.rto() < rto && !waiting {
             let deadline = path.next_deadline(false, self.config.keep_alive);
             self.stir(deadline);
+        } else if waiting {
+            // There may be room now for what leaves again.
+            self.stir(Time::ZERO);
         }
         if sent.range.end > self.queue.left_edge() {
             self.queue.on_copy_ended(sent.range, true);
-            if self.queue.segment_at(sent.range.start).is_some_and(|segment| !segment.acked) {
+            if self.config.carriage == Carriage::Datagrams
+                && self.queue.segment_at(sent.range.start).is_some_and(|segment| !segment.acked)
+            {
                 let deadline = now + self.delivery_patience();
                 if let Some(path) = self.path_mut(id) {
                     path.undelivered.push_back((deadline, sent.range));
@@ -114,6 +123,10 @@ impl Session {
     pub fn on_lost(&mut self, now: Time, id: SubflowId, packet: PacketNumber) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let Some(sent_at) = path.sent_at(packet) else { return };
+        if self.config.carriage == Carriage::Streams {
+            self.lose_on_stream(now, id, packet, sent_at);
+            return;
+        }
         let view = &mut self.view.subflows[id.index()];
         if path.begins_episode(now, sent_at, view) {
             self.notify(now, id, &Event::Congestion { sent_at });
@@ -145,13 +158,16 @@ impl Session {
     }
 
     /// A failed path is heard again.
-    fn restore(&mut self, now: Time, id: SubflowId) {
+    pub(crate) fn restore(&mut self, now: Time, id: SubflowId) {
         let view = &mut self.view.subflows[id.index()];
         if view.state == SubflowState::Failed {
             view.state = SubflowState::Active;
             self.stir(Time::ZERO);
             self.notify(now, id, &Event::Restored);
-            self.want_ack(now, id);
+            match self.config.carriage {
+                Carriage::Datagrams => self.want_ack(now, id),
+                Carriage::Streams => self.queue.end_reinjection(),
+            }
             self.events.push_back(SessionEvent::PathRestored(id));
         }
     }
@@ -163,7 +179,7 @@ impl Session {
         slowest.unwrap_or(Duration::from_secs(1))
     }
 
-    fn measure_delay(&mut self, now: Time, id: SubflowId, sent: SendTime, ce: bool) {
+    pub(crate) fn measure_delay(&mut self, now: Time, id: SubflowId, sent: SendTime, ce: bool) {
         if let Some(path) = self.path_mut(id)
             && let Some(report) = path.delay.on_record(now, sent, ce)
         {
@@ -176,11 +192,12 @@ impl Session {
     fn acknowledge(&mut self, now: Time, id: SubflowId, range: DataRange, left_before: DataSeq, duplicate: bool) {
         let (every, delay) = (self.config.records_per_ack, self.config.max_ack_delay);
         let left = self.arrivals.left();
+        let spread = self.config.carriage == Carriage::Datagrams;
         let mut due = Time::MAX;
         for path in self.paths.iter_mut().flatten() {
             if path.id == id {
                 path.ack.on_record(now, range.start, duplicate, every, delay);
-            } else if left > left_before {
+            } else if left > left_before && spread {
                 path.ack.on_left_edge(now, left);
             }
             due = due.min(path.ack.due.unwrap_or(Time::MAX));

@@ -28,8 +28,9 @@ mod pacer;
 mod path;
 pub mod record;
 mod session;
+mod streams;
 
-pub use config::{Config, MAX_PATHS, PathInit, PeerLimits, Role};
+pub use config::{Carriage, Config, MAX_PATHS, PathInit, PeerLimits, Role};
 pub use error::{FlowError, MIN_DATAGRAM, PathError, ProtocolError};
 pub use incoming::Received;
 pub use outgoing::Transmit;

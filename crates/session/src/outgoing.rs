@@ -4,6 +4,7 @@ use manypath_cc::Event;
 use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId, PacketNumber, SubflowId, SubflowState, Time};
 use manypath_sched::{Choice, Content};
 
+use crate::config::Carriage;
 use crate::delay::micros;
 use crate::path::Queued;
 use crate::record::{Ack, Data, Record, SendTime};
@@ -30,6 +31,8 @@ pub struct Transmit {
     pub record: Record,
     /// The number under which the carrier reports what became of it; `None` for control records, which are not reported.
     pub packet: Option<PacketNumber>,
+    /// On a path that carries a stream: the packet in which this very data left first, where it leaves again.
+    pub repeats: Option<PacketNumber>,
 }
 
 /// What came of a decision of the scheduler.
@@ -44,9 +47,10 @@ enum Decision {
 
 /// A data packet that leaves: a [`Transmit`] without the room that acknowledgements would need, as it is handed on for
 /// every packet.
-struct Outgoing {
+pub(crate) struct Outgoing {
     subflow: SubflowId,
     packet: PacketNumber,
+    repeats: Option<PacketNumber>,
     range: DataRange,
     content: Content,
     copy: bool,
@@ -55,7 +59,7 @@ struct Outgoing {
 
 impl Outgoing {
     fn transmit(self) -> Transmit {
-        let Self { subflow, packet, range, content, copy, sent } = self;
+        let Self { subflow, packet, repeats, range, content, copy, sent } = self;
         let record = match content {
             Content::Data { flow, offset, fin } => {
                 // A datagram is smaller than 64 KiB.
@@ -65,7 +69,7 @@ impl Outgoing {
             Content::Reset { flow, code } => Record::Reset { flow, seq: range.start, code, sent },
             Content::Skip => Record::Skip { range, sent },
         };
-        Transmit { subflow, record, packet: Some(packet) }
+        Transmit { subflow, record, packet: Some(packet), repeats }
     }
 }
 
@@ -80,7 +84,7 @@ impl Session {
     /// [`next_timeout`](Self::next_timeout) comes.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some((subflow, record)) = self.poll_control(now) {
-            return Some(Transmit { subflow, record, packet: None });
+            return Some(Transmit { subflow, record, packet: None, repeats: None });
         }
         for _ in 0..MAX_DECISIONS {
             if let Some(outgoing) = self.poll_queued(now) {
@@ -149,7 +153,7 @@ impl Session {
         if !copy && path.queue.is_empty() && path.lets_go(now, view) && bytes <= view.mss {
             // Nothing holds it up, and nothing can have happened to it: it need not be queued and looked up again.
             self.turn = id.index() + 1;
-            return self.launch(now, id.index(), range, content, false).map_or(Decision::Again, Decision::Sent);
+            return self.launch(now, id.index(), range, content, false, None).map_or(Decision::Again, Decision::Sent);
         }
         path.queue.push_back(Queued { range, bytes, copy });
         view.queued += bytes;
@@ -165,6 +169,10 @@ impl Session {
             next = index + 1;
             while let Some(path) = &mut self.paths[index] {
                 let view = &mut self.view.subflows[index];
+                if !path.resend.is_empty() && path.lets_go(now, view) && path.may_resend(view) {
+                    self.turn = next;
+                    return self.resend(now, index);
+                }
                 if path.queue.is_empty() || !path.lets_go(now, view) {
                     break;
                 }
@@ -193,11 +201,19 @@ impl Session {
             return None;
         }
         let content = self.queue.content_at(range)?;
-        self.launch(now, index, range, content, queued.copy)
+        self.launch(now, index, range, content, queued.copy, None)
     }
 
     /// Makes a packet of data that stands for `content`.
-    fn launch(&mut self, now: Time, index: usize, range: DataRange, content: Content, copy: bool) -> Option<Outgoing> {
+    pub(crate) fn launch(
+        &mut self,
+        now: Time,
+        index: usize,
+        range: DataRange,
+        content: Content,
+        copy: bool,
+        repeats: Option<PacketNumber>,
+    ) -> Option<Outgoing> {
         let path = self.paths[index].as_mut()?;
         let view = &mut self.view.subflows[index];
         let sent = SendTime(micros(now));
@@ -208,7 +224,7 @@ impl Session {
             self.totals.sent += Bytes::new(payload);
         }
         let bytes = self.config.record_header + Bytes::new(payload);
-        let packet = path.on_sent(now, range, bytes, view);
+        let packet = path.on_sent(now, range, bytes, repeats, view);
         let id = path.id;
         let app_limited = path.queue.is_empty() && !self.queue.has_pending();
         if view.in_flight == bytes {
@@ -217,7 +233,7 @@ impl Session {
             self.stir(deadline);
         }
         self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
-        Some(Outgoing { subflow: id, packet, range, content, copy, sent })
+        Some(Outgoing { subflow: id, packet, repeats, range, content, copy, sent })
     }
 
     /// Paths that have room although nothing more can be sent are limited by the application, not by the network.
@@ -330,6 +346,10 @@ impl Session {
         if let Some(Some(path)) = self.paths.get_mut(index) {
             self.arrivals.list_for(now, &mut path.ack, &mut ack.ranges);
         }
+        if self.config.carriage == Carriage::Streams {
+            // What arrived on a stream is not lost any more; RFC 8684 s3.3.2 acknowledges data cumulatively only.
+            ack.ranges.clear();
+        }
     }
 
     /// Writes the data acknowledgement that a path would carry now, for an engine whose carrier sends an acknowledgement of
@@ -347,7 +367,7 @@ impl Session {
         for (path, view) in self.paths.iter().zip(&self.view.subflows) {
             if let Some(path) = path
                 && view.pacing.is_some()
-                && !path.queue.is_empty()
+                && (!path.queue.is_empty() || path.may_resend(view))
                 && path.carrier_ready
             {
                 next = next.min(path.pacer.next());
@@ -409,7 +429,7 @@ impl Session {
 
     /// A packet without an answer for too long is lost; a path that answers nothing at all has failed.
     fn check_silence(&mut self, now: Time, index: usize) {
-        if self.view.subflows[index].state != SubflowState::Active {
+        if self.view.subflows[index].state != SubflowState::Active || self.config.carriage == Carriage::Streams {
             return;
         }
         while let Some(path) = &self.paths[index] {
@@ -446,14 +466,23 @@ impl Session {
                 self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
             }
         }
-        while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
-            self.view.subflows[id.index()].queued -= queued.bytes;
-            self.queue.on_unassigned(queued.range);
+        while let Some(again) = self.path_mut(id).and_then(|path| path.resend.pop_front()) {
+            self.view.subflows[id.index()].queued -= again.bytes;
+            self.queue.on_copy_ended(again.range, false);
         }
+        self.take_back_unsent(id);
         // What only the carrier acknowledged is the receiver's word against the peer's silence: watched on, by any path.
         let watched = self.path_mut(id).map(|path| core::mem::take(&mut path.undelivered)).unwrap_or_default();
         for (_, range) in watched {
             self.queue.on_undelivered(range);
+        }
+    }
+
+    /// Takes back what a path was given and has not sent: it is pending again.
+    pub(crate) fn take_back_unsent(&mut self, id: SubflowId) {
+        while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
+            self.view.subflows[id.index()].queued -= queued.bytes;
+            self.queue.on_unassigned(queued.range);
         }
     }
 

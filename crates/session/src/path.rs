@@ -6,7 +6,7 @@ use manypath_cc::Acked;
 use manypath_core::{Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowView, Time};
 
 use crate::acks::AckDuty;
-use crate::config::Config;
+use crate::config::{Carriage, Config};
 use crate::delay::DelayMeter;
 use crate::pacer::Pacer;
 use crate::record::PathStatus;
@@ -28,6 +28,8 @@ pub(crate) struct Sent {
     delivered_at: Time,
     /// When the first packet of the flight it belongs to left.
     first_sent_at: Time,
+    /// How many packets before this one the data first left on the path; zero: with this one.
+    repeats: u32,
     app_limited: bool,
     /// Acknowledged or given up.
     resolved: bool,
@@ -42,6 +44,15 @@ pub(crate) struct Queued {
     pub(crate) copy: bool,
 }
 
+/// Lost data that leaves again on the path it was lost on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resend {
+    /// The packet in which it first left.
+    pub(crate) first: PacketNumber,
+    pub(crate) range: DataRange,
+    pub(crate) bytes: Bytes,
+}
+
 /// One path of a session.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -50,6 +61,14 @@ pub(crate) struct Path {
     pub(crate) pacer: Pacer,
     /// Assigned, waiting for the pacer or the carrier.
     pub(crate) queue: VecDeque<Queued>,
+    /// Lost, to leave again on this path before anything new, in the order of the first transmissions. Empty unless the path
+    /// carries a stream.
+    pub(crate) resend: VecDeque<Resend>,
+    /// The first of them may leave whatever the window says (RFC 6675 s5 step 4.3, RFC 6582 s3.2 step 2).
+    pub(crate) fast_retransmit: bool,
+    /// The carrier is in an episode of recovery that it will end.
+    pub(crate) recovering: bool,
+    carriage: Carriage,
     /// Whether the carrier takes datagrams.
     pub(crate) carrier_ready: bool,
     /// Packets from number `base` on; the first is never resolved.
@@ -109,6 +128,10 @@ impl Path {
             rtt: RttEstimator::new(),
             pacer: Pacer::new(config.pacing_burst),
             queue: VecDeque::new(),
+            resend: VecDeque::new(),
+            fast_retransmit: false,
+            recovering: false,
+            carriage: config.carriage,
             carrier_ready: true,
             sent: VecDeque::new(),
             base: 0,
@@ -198,6 +221,10 @@ impl Path {
 
     /// Whether the path must be probed: it is silent for a retransmission timeout, idle, or failed and its turn has come.
     pub(crate) fn probe_due(&self, now: Time, failed: bool, keep_alive: Duration) -> bool {
+        if self.carriage == Carriage::Streams {
+            // The carrier's retransmission timer finds out.
+            return false;
+        }
         if failed {
             return self.next_probe <= now;
         }
@@ -215,6 +242,9 @@ impl Path {
 
     /// When the path's own timers want attention; [`Time::MAX`]: never.
     pub(crate) fn next_deadline(&self, failed: bool, keep_alive: Duration) -> Time {
+        if self.carriage == Carriage::Streams {
+            return Time::MAX;
+        }
         let mut next = self.undelivered.front().map_or(Time::MAX, |(deadline, _)| *deadline);
         if failed {
             return next.min(self.next_probe);
@@ -225,12 +255,13 @@ impl Path {
         next.min(self.fails_at()).min(self.oldest_lost_at())
     }
 
-    /// Records a packet that leaves; returns its number.
+    /// Records a packet that leaves; returns its number. `first`: the packet in which its data left before on this path.
     pub(crate) fn on_sent(
         &mut self,
         now: Time,
         range: DataRange,
         bytes: Bytes,
+        first: Option<PacketNumber>,
         view: &mut SubflowView,
     ) -> PacketNumber {
         if view.in_flight.is_zero() {
@@ -246,6 +277,8 @@ impl Path {
             delivered: view.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
+            // A packet waits four thousand million others for its repetition only in theory; then it is one of its own.
+            repeats: first.map_or(0, |first| u32::try_from(number - first.0).unwrap_or(0)),
             app_limited: self.app_limited_until.is_some(),
             resolved: false,
         });
@@ -273,8 +306,9 @@ impl Path {
         view.in_flight -= sent.bytes;
         view.delivered += sent.bytes;
         let rtt = now.since(sent.sent_at);
-        if self.largest_acked.is_none_or(|largest| number.0 > largest) {
-            // RFC 9002 s5.1: a sample only from the largest newly acknowledged packet.
+        if self.largest_acked.is_none_or(|largest| number.0 > largest) && sent.repeats == 0 {
+            // RFC 9002 s5.1: a sample only from the largest newly acknowledged packet. RFC 6298 s3, Karn: none from data
+            // that left twice, since nobody knows which packet is acknowledged.
             self.largest_acked = Some(number.0);
             self.rtt.on_sample(rtt, Duration::ZERO);
             view.latest_rtt = rtt;
@@ -283,7 +317,7 @@ impl Path {
             view.min_rtt = self.rtt.min().unwrap_or(rtt);
             view.max_rtt = self.rtt.max();
         }
-        let in_recovery = self.recovery_start.is_some_and(|start| sent.sent_at <= start);
+        let in_recovery = self.recovering || self.recovery_start.is_some_and(|start| sent.sent_at <= start);
         if !in_recovery {
             view.in_recovery = false;
         }
@@ -293,6 +327,8 @@ impl Path {
             self.app_limited_until = None;
             view.app_limited = false;
         }
+        // What was repeated measures nothing; the controller is told what the path measured last.
+        let rtt = if sent.repeats == 0 || self.largest_acked.is_none() { rtt } else { view.latest_rtt };
         let acked = Acked {
             packet: number,
             bytes: sent.bytes,
@@ -349,6 +385,29 @@ impl Path {
         self.sent.iter().enumerate().filter(|(_, sent)| !sent.resolved).map(move |(i, _)| PacketNumber(base + i as u64))
     }
 
+    /// The carrier's timer ran out: whatever was under way, no episode of recovery is.
+    pub(crate) fn on_retransmission_timeout(&mut self, view: &mut SubflowView) {
+        self.recovering = false;
+        self.recovery_start = None;
+        view.in_recovery = false;
+        self.pacer.reset();
+    }
+
+    /// Puts lost data where it leaves again on this path; it counts as queued there.
+    pub(crate) fn queue_again(&mut self, number: PacketNumber, sent: &Sent, view: &mut SubflowView) {
+        let first = PacketNumber(number.0 - u64::from(sent.repeats));
+        let again = Resend { first, range: sent.range, bytes: sent.bytes };
+        let place = self.resend.partition_point(|held| held.first < first);
+        self.resend.insert(place, again);
+        view.queued += sent.bytes;
+    }
+
+    /// Whether lost data may leave again now, as far as the window is concerned.
+    pub(crate) fn may_resend(&self, view: &SubflowView) -> bool {
+        let room = |again: &Resend| view.in_flight.is_zero() || view.in_flight + again.bytes <= view.cwnd;
+        self.resend.front().is_some_and(|again| self.fast_retransmit || room(again))
+    }
+
     fn resolve(&mut self, number: PacketNumber) -> Option<Sent> {
         let index = usize::try_from(number.0.checked_sub(self.base)?).ok()?;
         let slot = self.sent.get_mut(index)?;
@@ -394,7 +453,7 @@ mod tests {
         let mut path = Path::new(Time::ZERO, id, &Config::new(Role::Client), status);
         let mut view = SubflowView::new(id, size);
         let send = |path: &mut Path, view: &mut SubflowView, millis| {
-            path.on_sent(Time::from_millis(millis), DataRange::default(), size, view)
+            path.on_sent(Time::from_millis(millis), DataRange::default(), size, None, view)
         };
         let old = [send(&mut path, &mut view, 1), send(&mut path, &mut view, 2)];
         let sent_at = path.sent_at(old[0]).unwrap();

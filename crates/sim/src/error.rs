@@ -15,12 +15,6 @@ pub enum RunError {
         /// What is wrong.
         source: SpecError,
     },
-    /// The simulator has no such carrier.
-    #[error("connection '{connection}': subflows with transport = \"tcp\" cannot be simulated: use \"quic\"")]
-    Transport {
-        /// Whose.
-        connection: String,
-    },
     /// A link's value makes no sense.
     #[error("link '{link}': {source}")]
     Link {
@@ -62,9 +56,7 @@ impl RunError {
     /// The connection it is about, where it is about one.
     pub fn connection(&self) -> Option<&str> {
         match self {
-            Self::Algorithm { connection, .. } | Self::Transport { connection } | Self::Path { connection, .. } => {
-                Some(connection)
-            }
+            Self::Algorithm { connection, .. } | Self::Path { connection, .. } => Some(connection),
             _ => None,
         }
     }

@@ -1,22 +1,19 @@
 //! A host's end of a connection: a session over carriers.
 
-use manypath_core::{PacketNumber, SubflowId, Time};
+use manypath_core::{Bytes, PacketNumber, SubflowId, Time};
 use manypath_link::Ecn;
 use manypath_session::record::Record;
 use manypath_session::{Received, Session, SessionEvent, Transmit};
 
 use crate::application::{Reader, Writer};
+use crate::carrier::{Carrier, Fate, Receiver};
 use crate::error::RunError;
 use crate::events::{Events, Target};
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::packet::{Body, CarrierAck, Contents, DataPacket, Packet};
-use crate::quic::{Fate, Receiver, Sender, blank_ack};
-
-/// What carriers add to an acknowledgement packet: a QUIC ACK frame of one range (RFC 9000 s19.3), bytes.
-const ACK_FRAME: u32 = 6;
-/// A further range of an ACK frame, bytes.
-const ACK_RANGE: u32 = 4;
+use crate::quic::blank_ack;
+use crate::sizes::{Sizes, record_size};
 
 /// What all ends share.
 #[derive(Debug)]
@@ -50,26 +47,6 @@ impl World {
     }
 }
 
-/// One end's half of a subflow.
-#[derive(Debug)]
-pub(crate) struct Carrier {
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
-    /// Links to the other end, by index.
-    pub(crate) route: Box<[u32]>,
-    /// Data packets sent and their bytes on the wire.
-    pub(crate) sent: Sent,
-    /// Data packets that the carrier declared lost.
-    pub(crate) lost: u64,
-}
-
-/// Packets and their bytes on the wire.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) packets: u64,
-    pub(crate) bytes: u64,
-}
-
 /// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct End {
@@ -80,18 +57,17 @@ pub(crate) struct End {
     pub(crate) carriers: Vec<Carrier>,
     /// For when its timer event stands in the queue.
     armed: Time,
-    /// What a packet has around its record, bytes.
-    overhead: u32,
+    sizes: Sizes,
     ecn: Ecn,
     pub(crate) writer: Option<Writer>,
     pub(crate) reader: Reader,
 }
 
 impl End {
-    pub(crate) fn new(index: u32, session: Session, carriers: Vec<Carrier>, overhead: u32, ecn: bool) -> Self {
+    pub(crate) fn new(index: u32, session: Session, carriers: Vec<Carrier>, sizes: Sizes, ecn: bool) -> Self {
         let ecn = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
         let (armed, reader) = (Time::MAX, Reader::default());
-        Self { index, session, carriers, armed, overhead, ecn, writer: None, reader }
+        Self { index, session, carriers, armed, sizes, ecn, writer: None, reader }
     }
 
     /// A packet has come.
@@ -102,14 +78,18 @@ impl End {
         let Some(carrier) = self.carriers.get_mut(id.index()) else { return Ok(()) };
         match &packet.body {
             Body::Data(data) => {
-                let ack = carrier.receiver.on_packet(now, data.number, ce);
-                let record = Record::Data(data.data());
-                if let Received::Store { flow, offset, len, .. } = self.session.on_record(now, id, &record, ce)? {
-                    self.reader.on_packet(len);
-                    if let Some(meter) = world.meter(self.index) {
-                        meter.on_packet(now, flow, offset, self.session.receive_buffered());
+                let ack = match &mut carrier.receiver {
+                    Receiver::Quic(receiver) => {
+                        let ack = receiver.on_packet(now, data.number, ce);
+                        self.deliver(id, data, ce, world)?;
+                        ack
                     }
-                }
+                    Receiver::Tcp(receiver) => {
+                        let ack = receiver.on_packet(now, data, ce);
+                        self.on_segment(id, data, ce, world)?;
+                        ack
+                    }
+                };
                 self.read_events(world);
                 if ack {
                     self.send_ack(id, world);
@@ -137,7 +117,9 @@ impl End {
                 self.session.on_record(now, id, &record, ce)?;
             }
             Body::Probe(number) => {
-                carrier.receiver.on_packet(now, *number, ce);
+                if let Receiver::Quic(receiver) = &mut carrier.receiver {
+                    receiver.on_packet(now, *number, ce);
+                }
                 self.send_ack(id, world);
             }
             Body::Nothing => {}
@@ -147,6 +129,40 @@ impl End {
         } else {
             self.settle(world);
             self.arm(id, world);
+        }
+        Ok(())
+    }
+
+    /// Gives the session a record.
+    fn deliver(&mut self, id: SubflowId, data: &DataPacket, ce: bool, world: &mut World) -> Result<(), RunError> {
+        let now = world.now;
+        let record = Record::Data(data.data());
+        if let Received::Store { flow, offset, len, .. } = self.session.on_record(now, id, &record, ce)? {
+            self.reader.on_packet(len);
+            if let Some(meter) = world.meter(self.index) {
+                meter.on_packet(now, flow, offset, self.session.receive_buffered());
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment has arrived on a TCP subflow: gives the session what is in order there now.
+    fn on_segment(&mut self, id: SubflowId, data: &DataPacket, ce: bool, world: &mut World) -> Result<(), RunError> {
+        let now = world.now;
+        self.session.on_arrival(now, id, data.sent(), ce);
+        if let Some(meter) = world.meter(self.index) {
+            let (flow, offset) = data.place();
+            if offset >= self.session.readable(flow).start {
+                // It waits from now on, wherever it is held.
+                let held: u64 = self.carriers.iter().map(|carrier| carrier.receiver.held_bytes()).sum();
+                meter.on_packet(now, flow, offset, self.session.receive_buffered() + Bytes::new(held));
+            }
+        }
+        while let Some(data) = self.carriers[id.index()].receiver.take() {
+            let record = Record::Data(data.data());
+            if let Received::Store { len, .. } = self.session.on_record(now, id, &record, false)? {
+                self.reader.on_packet(len);
+            }
         }
         Ok(())
     }
@@ -167,13 +183,12 @@ impl End {
             let carrier = &mut carriers[index];
             let lost = &mut carrier.lost;
             if carrier.sender.deadline() <= now
-                && carrier.sender.on_timeout(now, |packet, fate| {
+                && let Some(number) = carrier.sender.on_timeout(now, |packet, fate| {
                     *lost += u64::from(fate == Fate::Lost);
                     report(session, now, id, packet, fate);
                 })
             {
-                let number = carrier.sender.on_sent(now, None);
-                self.launch(id, self.overhead, Body::Probe(number), world);
+                self.launch(id, self.sizes.overhead, Body::Probe(number), world);
             }
             if self.carriers[index].receiver.due() <= now {
                 self.send_ack(id, world);
@@ -253,10 +268,10 @@ impl End {
     fn transmit(&mut self, transmit: &Transmit, world: &mut World) {
         let id = transmit.subflow;
         match (&transmit.record, transmit.packet) {
-            (Record::Data(data), packet @ Some(_)) => {
-                let size = self.overhead + record_size(&transmit.record);
+            (Record::Data(data), Some(packet)) => {
+                let size = self.sizes.data(data.len);
                 let carrier = &mut self.carriers[id.index()];
-                let number = carrier.sender.on_sent(world.now, packet);
+                let number = carrier.sender.on_sent(world.now, packet, transmit.repeats);
                 carrier.sent.packets += 1;
                 carrier.sent.bytes += u64::from(size);
                 self.launch(id, size, Body::Data(DataPacket::new(number, data)), world);
@@ -269,13 +284,13 @@ impl End {
                 let (slot, ack) = world.contents.acks.take(&world.blank_ack);
                 ack.data = *record;
                 self.carriers[id.index()].receiver.write_ack(world.now, ack);
-                let size = self.ack_size(ack);
+                let size = self.sizes.ack(ack);
                 self.launch(id, size, Body::Ack(slot), world);
             }
             (record, _) => {
                 let (slot, control) = world.contents.controls.take(record);
                 *control = *record;
-                let size = self.overhead + record_size(record);
+                let size = self.sizes.overhead + record_size(record);
                 self.launch(id, size, Body::Control(slot), world);
             }
         }
@@ -288,13 +303,8 @@ impl End {
             self.session.take_ack(world.now, id, data);
         }
         self.carriers[id.index()].receiver.write_ack(world.now, ack);
-        let size = self.ack_size(ack);
+        let size = self.sizes.ack(ack);
         self.launch(id, size, Body::Ack(slot), world);
-    }
-
-    fn ack_size(&self, ack: &CarrierAck) -> u32 {
-        let ranges = u32::try_from(ack.numbers.as_slice().len()).unwrap_or(0);
-        self.overhead + ACK_FRAME + ACK_RANGE * ranges.saturating_sub(1) + record_size(&ack.data)
     }
 
     /// Puts a packet on the first link of its route.
@@ -327,11 +337,9 @@ fn report(session: &mut Session, now: Time, id: SubflowId, packet: PacketNumber,
         Fate::Acked => session.on_acked(now, id, packet),
         Fate::Lost => session.on_lost(now, id, packet),
         Fate::Marked => session.on_ecn(now, id, packet),
+        Fate::BeginsRecovery => session.on_recovery(now, id, packet),
+        Fate::Recovered => session.on_recovered(id),
+        Fate::TimedOut { reinject } => session.on_retransmission_timeout(now, id, reinject),
+        Fate::ArrivedAfterAll => session.on_acked_late(now, id, packet),
     }
-}
-
-/// A record's size, payload included.
-fn record_size(record: &Record) -> u32 {
-    // Datagrams are smaller than 64 KiB.
-    u32::try_from(record.encoded_len()).unwrap_or(u32::MAX)
 }

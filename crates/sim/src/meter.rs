@@ -62,7 +62,8 @@ impl Meter {
     }
 
     pub(crate) fn on_packet(&mut self, now: Time, flow: FlowId, offset: u64, buffered: Bytes) {
-        self.waiting.insert((flow, offset), now);
+        // Of data that comes twice the first arrival counts.
+        self.waiting.entry((flow, offset)).or_insert(now);
         self.receive_buffer.add(buffered.as_f64());
     }
 

@@ -78,6 +78,21 @@ impl DataPacket {
         Self { number, seq, offset, flow, sent, len, fin, copy }
     }
 
+    /// How much payload it has.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Where its payload belongs.
+    pub(crate) fn place(&self) -> (FlowId, u64) {
+        (self.flow, self.offset)
+    }
+
+    /// When it left.
+    pub(crate) fn sent(&self) -> SendTime {
+        self.sent
+    }
+
     /// The record as the session takes it.
     pub(crate) fn data(&self) -> Data {
         let Self { seq, offset, flow, sent, len, fin, copy, .. } = *self;

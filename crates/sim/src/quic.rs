@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
 
+use crate::carrier::Fate;
 use crate::packet::{CarrierAck, Number, Numbers};
 
 /// RFC 9002 s6.1.1: a packet is lost when one this much later is acknowledged.
@@ -15,15 +16,6 @@ const PACKET_THRESHOLD: u64 = 3;
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 s6.2.2: the round-trip time assumed before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
-
-/// What became of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Acked,
-    Lost,
-    /// New congestion marks are charged to it; its acknowledgement follows.
-    Marked,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {

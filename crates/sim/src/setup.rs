@@ -1,26 +1,31 @@
 //! From a scenario to a run: links, hosts, and the first events.
 
-use manypath_core::{Duration, Rate, Time};
+use manypath_core::{Bytes, Duration, Rate, Time};
 use manypath_link::{Change, Link, LinkConfig, Loss, MAX_DELAY, MAX_RATE_BPS, MIN_RATE_BPS};
 use manypath_scenario::{Connection, Redraw, Scenario, Transport};
-use manypath_session::{Config, PathInit, PeerLimits, Role, Session};
+use manypath_session::{Carriage, Config, PathInit, PeerLimits, Role, Session};
 use rand_core::Rng;
 
 use crate::application::Writer;
+use crate::carrier::{Carrier, Receiver, Sender, Sent};
 use crate::engine::Simulation;
 use crate::error::RunError;
 use crate::events::Target;
-use crate::host::{Carrier, End, Sent, World};
+use crate::host::{End, World};
 use crate::meter::Meter;
 use crate::network::Network;
-use crate::quic::{Receiver, Sender};
 use crate::random::draw;
 use crate::series::Recorder;
+use crate::sizes::Sizes;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
+use crate::{quic, tcp};
 
 /// How many files one connection may have under way.
 const MAX_FLOWS: u32 = 4096;
+
+/// A flow's window that never holds anything up.
+const UNBOUNDED: Bytes = Bytes::new(1 << 60);
 
 /// A run at its beginning.
 pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, RunError> {
@@ -82,29 +87,28 @@ fn drawn(redraw: &Redraw, config: &LinkConfig, duration: Duration, seed: u64, na
 /// One end of a connection; the even one opens it.
 fn end(connection: &Connection, index: u32, seed: u64) -> Result<End, RunError> {
     let algorithm = |source| RunError::Algorithm { connection: connection.name.clone(), source };
-    if connection.transport != Transport::Quic {
-        return Err(RunError::Transport { connection: connection.name.clone() });
-    }
     let role = if index.is_multiple_of(2) { Role::Client } else { Role::Server };
     // The receiver's carrier counts packets and takes the session's acknowledgement along; the session need not count too.
     let records_per_ack = if role == Role::Client { connection.ack_every } else { u32::MAX };
     let defaults = Config::new(role);
+    // TCP has one window, the connection's.
+    let (carriage, flow_window) = match connection.transport {
+        Transport::Quic => (Carriage::Datagrams, connection.receive_buffer),
+        Transport::Tcp { .. } => (Carriage::Streams, UNBOUNDED),
+    };
     let config = Config {
+        carriage,
         record_header: connection.record_header,
         send_buffer: connection.send_buffer,
         receive_window: connection.receive_buffer,
-        flow_window: connection.receive_buffer,
+        flow_window,
         max_flows: MAX_FLOWS,
         records_per_ack,
         max_ack_delay: connection.max_ack_delay,
         pacing_burst: connection.pacing_burst,
         initial_window_packets: connection.initial_window,
         max_paths: manypath_session::MAX_PATHS,
-        peer: PeerLimits {
-            receive_window: connection.receive_buffer,
-            flow_window: connection.receive_buffer,
-            max_flows: MAX_FLOWS,
-        },
+        peer: PeerLimits { receive_window: connection.receive_buffer, flow_window, max_flows: MAX_FLOWS },
         ..defaults
     };
     // The controller's randomness is named after the connection, as links' is after the link.
@@ -119,14 +123,28 @@ fn end(connection: &Connection, index: u32, seed: u64) -> Result<End, RunError> 
         let added = session.add_path(connection.start, init);
         added.map_err(|source| RunError::Path { connection: connection.name.clone(), source })?;
         let links = if role == Role::Client { &path.forward } else { &path.backward };
+        let (sender, receiver) = halves(connection);
         carriers.push(Carrier {
-            sender: Sender::new(connection.max_ack_delay),
-            receiver: Receiver::new(connection.ack_every, connection.max_ack_delay),
+            sender,
+            receiver,
             route: links.iter().map(|link| u32::try_from(*link).unwrap_or(u32::MAX)).collect(),
             sent: Sent::default(),
             lost: 0,
         });
     }
-    let overhead = u32::try_from(connection.overhead.get()).unwrap_or(u32::MAX);
-    Ok(End::new(index, session, carriers, overhead, connection.ecn))
+    Ok(End::new(index, session, carriers, Sizes::of(connection), connection.ecn))
+}
+
+/// The halves of a subflow's carrier.
+fn halves(connection: &Connection) -> (Sender, Receiver) {
+    let (every, max_ack_delay) = (connection.ack_every, connection.max_ack_delay);
+    match connection.transport {
+        Transport::Quic => {
+            (Sender::Quic(quic::Sender::new(max_ack_delay)), Receiver::Quic(quic::Receiver::new(every, max_ack_delay)))
+        }
+        Transport::Tcp { recovery, min_rto, reinject_after } => {
+            let config = tcp::Config { recovery, min_rto, max_ack_delay, reinject_after };
+            (Sender::Tcp(tcp::Sender::new(config)), Receiver::Tcp(tcp::Receiver::new(every, max_ack_delay)))
+        }
+    }
 }

@@ -4,8 +4,8 @@ use manypath_core::{Bytes, Time};
 use manypath_link::Counters;
 use manypath_session::Totals;
 
+use crate::carrier::Sent;
 use crate::engine::Simulation;
-use crate::host::Sent;
 
 /// Counters of one connection.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,9 @@ fn examples() -> Vec<Scenario> {
         }
         texts.push(text);
     }
+    let tcp = "duration = \"3s\"\ntopology = \"two-links\"\n[[link]]\nname = \"link1\"\nloss = \"1%\"\n\
+               [[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\ntransport = \"tcp\"\n";
+    texts.extend([tcp.to_owned(), tcp.to_owned() + "recovery = \"new-reno\"\nscheduler = \"stms-a\"\n"]);
     let mut scenarios = Vec::new();
     for text in texts {
         let mut scenario = manypath_scenario::parse(&text, "example", Path::new(".")).unwrap();
@@ -110,7 +113,6 @@ fn what_cannot_be_run_is_an_error() {
         ("cc = \"none\"", "no algorithm is called 'none'"),
         ("cc = \"reno:x=1\"", "no parameter 'x'"),
         ("cc = \"reno\"\nscheduler = \"none\"", "no algorithm is called 'none'"),
-        ("cc = \"reno\"\ntransport = \"tcp\"", "use \"quic\""),
     ] {
         let scenario = manypath_scenario::parse(&text(line), "bad", Path::new(".")).unwrap();
         let error = run(&scenario, 1).map(drop).unwrap_err().to_string();

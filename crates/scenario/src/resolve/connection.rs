@@ -30,8 +30,15 @@ const QUIC_OVERHEAD: Bytes = Bytes::new(60);
 const QUIC_RECORD: Bytes = Bytes::new(26);
 /// What an MPTCP segment has around its mapping, bytes: IPv4 20, TCP 20, timestamps 12.
 const TCP_OVERHEAD: Bytes = Bytes::new(52);
-/// A DSS option with 64-bit numbers, bytes (RFC 8684 s3.3).
-const TCP_RECORD: Bytes = Bytes::new(26);
+/// A DSS option with 64-bit numbers, 26 bytes (RFC 8684 s3.3), padded.
+const TCP_RECORD: Bytes = Bytes::new(28);
+
+/// The longest that a receiver of TCP waits before it acknowledges (Linux's `TCP_DELACK_MIN`).
+const TCP_ACK_DELAY: Duration = Duration::from_millis(40);
+/// The same of QUIC (RFC 9000 s18.2).
+const QUIC_ACK_DELAY: Duration = Duration::from_millis(25);
+/// The least retransmission timeout of TCP (Linux's `TCP_RTO_MIN`; RFC 6298 s2.4 says one second).
+const MIN_RTO: Duration = Duration::from_millis(200);
 
 /// Makes the connections of a table.
 pub(super) fn expand(
@@ -78,7 +85,7 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
         line: located.span.start,
         cc,
         scheduler: scheduler.unwrap_or_else(|| AlgorithmSpec::named("minrtt")),
-        transport: transport(table),
+        transport: transport(table).map_err(here)?,
         paths,
         workload,
         start,
@@ -96,15 +103,30 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
     })
 }
 
-fn transport(table: &ConnectionTable) -> Transport {
+fn transport(table: &ConnectionTable) -> Result<Transport, Problem> {
     if table.transport == TransportName::Quic {
-        return Transport::Quic;
+        let given = [
+            ("recovery", table.recovery.is_some()),
+            ("min-rto", table.min_rto.is_some()),
+            ("reinject-after", table.reinject_after.is_some()),
+        ];
+        return match given.iter().find(|(_, given)| *given) {
+            None => Ok(Transport::Quic),
+            Some((key, _)) => {
+                let what = format!("connection '{}' with {key}", table.name);
+                Err(Problem::Missing { what, key: "transport", remedy: "write transport = \"tcp\"" })
+            }
+        };
     }
-    let recovery = match table.recovery {
+    let recovery = match table.recovery.unwrap_or_default() {
         RecoveryName::Sack => Recovery::Sack,
         RecoveryName::NewReno => Recovery::NewReno,
     };
-    Transport::Tcp { recovery, min_rto: table.min_rto.map_or(Duration::from_millis(200), |rto| rto.0) }
+    let min_rto = table.min_rto.map_or(MIN_RTO, |rto| rto.0);
+    if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&min_rto) {
+        return Err(out_of_range("min-rto", min_rto, "1ms to 60s"));
+    }
+    Ok(Transport::Tcp { recovery, min_rto, reinject_after: table.reinject_after.unwrap_or(1) })
 }
 
 /// What a full packet consists of.
@@ -166,7 +188,11 @@ fn times(table: &ConnectionTable) -> Result<Times, Problem> {
     {
         return Err(out_of_range("stop", stop, "later than the start"));
     }
-    let max_ack_delay = table.max_ack_delay.map_or(Duration::from_millis(25), |delay| delay.0);
+    let usual = match table.transport {
+        TransportName::Quic => QUIC_ACK_DELAY,
+        TransportName::Tcp => TCP_ACK_DELAY,
+    };
+    let max_ack_delay = table.max_ack_delay.map_or(usual, |delay| delay.0);
     if max_ack_delay > Duration::from_secs(10) {
         return Err(out_of_range("max-ack-delay", max_ack_delay, "at most 10s"));
     }

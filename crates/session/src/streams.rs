@@ -1,0 +1,118 @@
+//! Paths that carry a stream ([`Carriage::Streams`](crate::Carriage)): their carrier delivers in order, so what is lost
+//! leaves again on the path it was lost on, and the carrier says what its recovery does.
+//!
+//! Windows, pacing and what is in flight stay with the session. Lost data waits in the path's own queue, which is served
+//! before anything new, and counts as queued on the path, so that schedulers see no room that it needs.
+
+use manypath_cc::Event;
+use manypath_core::{DataRange, FlowId, PacketNumber, SubflowId, SubflowState, Time};
+use manypath_sched::Content;
+
+use crate::outgoing::Outgoing;
+use crate::record::SendTime;
+use crate::session::Session;
+
+impl Session {
+    /// The carrier begins an episode of recovery, with the loss of `packet`, which it reports next: the controller is told,
+    /// and the first packet that is sent again may leave at once, whatever the window says.
+    pub fn on_recovery(&mut self, now: Time, id: SubflowId, packet: PacketNumber) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let sent_at = path.sent_at(packet).unwrap_or(now);
+        path.recovering = true;
+        path.fast_retransmit = true;
+        let view = &mut self.view.subflows[id.index()];
+        path.begins_episode(now, sent_at, view);
+        view.in_recovery = true;
+        self.notify(now, id, &Event::Congestion { sent_at });
+    }
+
+    /// The carrier's episode of recovery is over.
+    pub fn on_recovered(&mut self, id: SubflowId) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        path.recovering = false;
+        self.view.subflows[id.index()].in_recovery = false;
+    }
+
+    /// The carrier's retransmission timer ran out: everything in flight is lost and leaves again, as the window of a
+    /// timeout allows. With `reinject` the subflow is given nothing new until it is heard again, and its data is offered to
+    /// the others.
+    pub fn on_retransmission_timeout(&mut self, now: Time, id: SubflowId, reinject: bool) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        path.on_retransmission_timeout(&mut self.view.subflows[id.index()]);
+        while let Some((packet, sent)) = self.path(id).and_then(|path| path.oldest()) {
+            let sent_at = sent.sent_at;
+            self.lose_on_stream(now, id, packet, sent_at);
+        }
+        let others = self.view.subflows.iter().any(|view| view.id != id && view.state == SubflowState::Active);
+        if reinject && others {
+            self.take_back_unsent(id);
+            self.view.subflows[id.index()].state = SubflowState::Failed;
+            if let Some(Some(path)) = self.paths.get(id.index()) {
+                path.resend.iter().for_each(|again| {
+                    self.queue.reinject(again.range);
+                });
+            }
+        }
+        self.stir(Time::ZERO);
+        self.notify(now, id, &Event::Timeout);
+    }
+
+    /// The carrier says that data arrived whose last packet it had reported lost, before it was sent again.
+    pub fn on_acked_late(&mut self, now: Time, id: SubflowId, first: PacketNumber) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let Ok(place) = path.resend.binary_search_by_key(&first, |again| again.first) else { return };
+        let Some(again) = path.resend.remove(place) else { return };
+        path.on_alive(now);
+        let view = &mut self.view.subflows[id.index()];
+        view.queued -= again.bytes;
+        view.delivered += again.bytes;
+        self.queue.on_copy_ended(again.range, true);
+        self.restore(now, id);
+    }
+
+    /// A data packet has arrived that left at `sent`, whether or not it is in order on its path; its record follows by
+    /// [`on_record`](Self::on_record) once it is. `ce`: with a congestion mark.
+    pub fn on_arrival(&mut self, now: Time, id: SubflowId, sent: SendTime, ce: bool) {
+        self.measure_delay(now, id, sent, ce);
+    }
+
+    /// Takes a lost packet out of flight and has its data leave again on the same path.
+    pub(crate) fn lose_on_stream(&mut self, now: Time, id: SubflowId, packet: PacketNumber, sent_at: Time) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
+        let view = &mut self.view.subflows[id.index()];
+        let Some(sent) = path.on_lost(packet, view) else { return };
+        path.queue_again(packet, &sent, view);
+        self.stir(Time::ZERO);
+        self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
+    }
+
+    /// Sends the first lost data of a path again.
+    pub(crate) fn resend(&mut self, now: Time, index: usize) -> Option<Outgoing> {
+        let path = self.paths[index].as_mut()?;
+        let again = path.resend.pop_front()?;
+        path.fast_retransmit = false;
+        self.view.subflows[index].queued -= again.bytes;
+        self.queue.on_resent(again.range);
+        // The stream needs it even where the receiver's session has it by another path.
+        let left = self.queue.left_edge();
+        let content = match self.queue.content_at(again.range) {
+            Some(content) => content,
+            None if again.range.end > left => self.content_around(again.range)?,
+            // Nobody looks at the flow and the offset of what has arrived.
+            None => Content::Data { flow: FlowId::default(), offset: 0, fin: false },
+        };
+        self.launch(now, index, again.range, content, true, Some(again.first))
+    }
+
+    /// What a range stands for whose beginning lies below the left edge, where nothing is remembered any more.
+    fn content_around(&self, range: DataRange) -> Option<Content> {
+        let left = self.queue.left_edge();
+        match self.queue.content_at(DataRange::between(left, range.end))? {
+            Content::Data { flow, offset, fin } => {
+                // What was sent in one packet is one stretch of its flow.
+                Some(Content::Data { flow, offset: offset - (left - range.start).min(offset), fin })
+            }
+            other => Some(other),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One end's half of a subflow: loss detection and acknowledgements, as QUIC has them or as TCP has them.
+
+use manypath_core::{PacketNumber, Time};
+
+use crate::packet::{CarrierAck, DataPacket, Number};
+use crate::{quic, tcp};
+
+/// What became of a packet, and of the carrier's recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Acked,
+    Lost,
+    /// New congestion marks are charged to it; its acknowledgement follows.
+    Marked,
+    /// TCP: the packet is lost, as is reported next, and with it fast recovery begins.
+    BeginsRecovery,
+    /// TCP: fast recovery is over.
+    Recovered,
+    /// TCP: the retransmission timer ran out, and with it everything in flight is lost.
+    TimedOut {
+        /// Whether its data is offered to other subflows.
+        reinject: bool,
+    },
+    /// TCP: what first left in this packet and was reported lost has arrived before it left again.
+    ArrivedAfterAll,
+}
+
+/// The half that sends.
+#[derive(Debug)]
+pub(crate) enum Sender {
+    Quic(quic::Sender),
+    Tcp(tcp::Sender),
+}
+
+impl Sender {
+    /// Notes a packet that leaves; returns its number. `repeats`: the packet whose data it sends again on this subflow.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Time, packet: PacketNumber, repeats: Option<PacketNumber>) -> Number {
+        match self {
+            Self::Quic(sender) => sender.on_sent(now, Some(packet)),
+            Self::Tcp(sender) => sender.on_sent(now, packet, repeats),
+        }
+    }
+
+    /// Takes an acknowledgement; tells `fate` of every packet that it decides.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &CarrierAck, fate: impl FnMut(PacketNumber, Fate)) {
+        match self {
+            Self::Quic(sender) => sender.on_ack(now, ack, fate),
+            Self::Tcp(sender) => sender.on_ack(now, ack, fate),
+        }
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: never.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        match self {
+            Self::Quic(sender) => sender.deadline(),
+            Self::Tcp(sender) => sender.deadline(),
+        }
+    }
+
+    /// Time has passed; returns the number of a probe that must leave.
+    pub(crate) fn on_timeout(&mut self, now: Time, fate: impl FnMut(PacketNumber, Fate)) -> Option<Number> {
+        match self {
+            Self::Quic(sender) => sender.on_timeout(now, fate).then(|| sender.on_sent(now, None)),
+            Self::Tcp(sender) => {
+                sender.on_timeout(now, fate);
+                None
+            }
+        }
+    }
+}
+
+/// The half that receives.
+#[derive(Debug)]
+pub(crate) enum Receiver {
+    Quic(quic::Receiver),
+    Tcp(tcp::Receiver),
+}
+
+impl Receiver {
+    /// The next segment that is in order, of those that the carrier held back.
+    pub(crate) fn take(&mut self) -> Option<DataPacket> {
+        match self {
+            Self::Quic(_) => None,
+            Self::Tcp(receiver) => receiver.take(),
+        }
+    }
+
+    /// Payload that the carrier holds back.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        match self {
+            Self::Quic(_) => 0,
+            Self::Tcp(receiver) => receiver.held_bytes(),
+        }
+    }
+
+    /// Writes an acknowledgement, which leaves now.
+    #[inline]
+    pub(crate) fn write_ack(&mut self, now: Time, ack: &mut CarrierAck) {
+        match self {
+            Self::Quic(receiver) => receiver.write_ack(now, ack),
+            Self::Tcp(receiver) => receiver.write_ack(ack),
+        }
+    }
+
+    /// When an acknowledgement must leave; [`Time::MAX`]: never.
+    #[inline]
+    pub(crate) fn due(&self) -> Time {
+        match self {
+            Self::Quic(receiver) => receiver.due(),
+            Self::Tcp(receiver) => receiver.due(),
+        }
+    }
+}
+
+/// One end's half of a subflow.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    /// Links to the other end, by index.
+    pub(crate) route: Box<[u32]>,
+    /// Data packets sent and their bytes on the wire.
+    pub(crate) sent: Sent,
+    /// Data packets that the carrier declared lost.
+    pub(crate) lost: u64,
+}
+
+/// Packets and their bytes on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}

@@ -1,0 +1,418 @@
+//! The carrier of a subflow as TCP has it: a sequence space of its own, delivery in order, losses sent again on the subflow.
+//!
+//! Congestion window and what is in flight are the session's, which makes its `in_flight` the `pipe` of RFC 6675: what is
+//! reported acknowledged or lost leaves it, what is sent again enters it. The carrier finds losses:
+//!
+//! * SACK (RFC 6675): a segment is lost when [`DUP_THRESH`] later ones have arrived; a segment is declared lost that way once,
+//!   and its second loss is the timer's business. Of the rules of `NextSeg` the first two apply: a sender without new data
+//!   neither sends segments again that are not known to be lost (rule 3) nor makes a rescue retransmission (rule 4).
+//! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
+//!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient").
+//! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
+//!   recovery begins no more until all of it has been acknowledged.
+//!
+//! Choices: sequence numbers count segments, which are never cut anew. The acknowledgement of a segment that was sent twice
+//! measures no round trip (Karn), yet ends the backoff, as timestamps would let it. The granularity `G` of RFC 6298 is the
+//! time for which a receiver may delay an acknowledgement, since a shorter patience would time out on a lone segment. With
+//! NewReno a duplicate acknowledgement takes one segment out of the pipe, which is what RFC 6582's inflated window comes to;
+//! it is the segment that arrived, so that a timeout repeats only what has not.
+
+use std::collections::VecDeque;
+
+use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
+use manypath_scenario::Recovery;
+
+use crate::carrier::Fate;
+use crate::packet::{CarrierAck, DataPacket, Number};
+
+/// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
+const DUP_THRESH: usize = 3;
+/// RFC 6298 s2.1: the timeout before the first round-trip time is measured.
+const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// RFC 6298 s2.5: the timeout may be bounded at sixty seconds.
+const MAX_RTO: Duration = Duration::from_secs(60);
+/// The most blocks of a SACK option (RFC 2018 s3) beside timestamps and a data acknowledgement (RFC 8684 s3.3).
+const MAX_BLOCKS: usize = 2;
+
+/// A subflow's parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    pub(crate) recovery: Recovery,
+    pub(crate) min_rto: Duration,
+    pub(crate) max_ack_delay: Duration,
+    /// Timeouts in a row from which on the subflow's data is offered to other subflows; zero: never.
+    pub(crate) reinject_after: u32,
+}
+
+/// Where a segment is, as far as the sender knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whereabouts {
+    InFlight,
+    Arrived,
+    /// It waits to be sent again.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    /// The session's packet in which it left first, and in which it left last.
+    first: PacketNumber,
+    last: PacketNumber,
+    sent_at: Time,
+    whereabouts: Whereabouts,
+    /// It left more than once.
+    repeated: bool,
+}
+
+/// What loss recovery is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Fast recovery until [`Sender::recover`] is passed.
+    Recovery,
+    /// After a timeout, until [`Sender::recover`] is passed.
+    TimedOut,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    config: Config,
+    /// Segments from number `base` on: RFC 6675's `HighACK + 1`.
+    segments: VecDeque<Segment>,
+    base: u64,
+    /// The highest segments that arrived out of order, in descending order, one past each; zero: none.
+    highest: [u64; DUP_THRESH],
+    /// Segments below have arrived or were declared lost.
+    judged: u64,
+    phase: Phase,
+    /// One past the highest segment that had left when the phase began (spec: RecoveryPoint, recover).
+    recover: u64,
+    /// Duplicate acknowledgements in a row.
+    duplicates: usize,
+    /// A partial acknowledgement has come in this phase.
+    partial: bool,
+    rtt: RttEstimator,
+    /// When the timer was started.
+    timer: Time,
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// Marks that the receiver had counted in its last acknowledgement.
+    marked: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config,
+            segments: VecDeque::new(),
+            base: 0,
+            highest: [0; DUP_THRESH],
+            judged: 0,
+            phase: Phase::Open,
+            recover: 0,
+            duplicates: 0,
+            partial: false,
+            rtt: RttEstimator::new(),
+            timer: Time::ZERO,
+            timeouts: 0,
+            marked: 0,
+        }
+    }
+
+    /// Notes a segment that leaves, new or again; returns its number.
+    pub(crate) fn on_sent(&mut self, now: Time, packet: PacketNumber, repeats: Option<PacketNumber>) -> Number {
+        let again = repeats.and_then(|first| self.segments.binary_search_by_key(&first, |held| held.first).ok());
+        let index = match again {
+            Some(index) => {
+                let segment = &mut self.segments[index];
+                segment.last = packet;
+                segment.sent_at = now;
+                segment.whereabouts = Whereabouts::InFlight;
+                segment.repeated = true;
+                index
+            }
+            None => {
+                let whereabouts = Whereabouts::InFlight;
+                self.segments.push_back(Segment {
+                    first: packet,
+                    last: packet,
+                    sent_at: now,
+                    whereabouts,
+                    repeated: false,
+                });
+                self.segments.len() - 1
+            }
+        };
+        if index == 0 {
+            // RFC 6298 s5.1, and s5.6 for what is sent again; RFC 6675 s6 allows it in recovery.
+            self.timer = now;
+        }
+        Number { number: self.base + index as u64, unresolved: u32::try_from(index).unwrap_or(u32::MAX) }
+    }
+
+    /// Takes an acknowledgement: the cumulative one first, then the blocks of its SACK option.
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &CarrierAck, mut fate: impl FnMut(PacketNumber, Fate)) {
+        let next = self.base + self.segments.len() as u64;
+        let Some(((_, cumulative), blocks)) = ack.numbers.as_slice().split_first() else { return };
+        let cumulative = (*cumulative).min(next);
+        let mut marks = ack.marked > self.marked;
+        self.marked = self.marked.max(ack.marked);
+        let mut sample = None;
+        let mut note = |segment: &Segment, fate: &mut dyn FnMut(PacketNumber, Fate)| match segment.whereabouts {
+            Whereabouts::InFlight => {
+                if core::mem::take(&mut marks) {
+                    fate(segment.last, Fate::Marked);
+                }
+                if !segment.repeated {
+                    sample = Some(now.since(segment.sent_at));
+                }
+                fate(segment.last, Fate::Acked);
+            }
+            Whereabouts::Lost => fate(segment.first, Fate::ArrivedAfterAll),
+            Whereabouts::Arrived => {}
+        };
+        let advanced = cumulative > self.base;
+        while self.base < cumulative {
+            let Some(segment) = self.segments.pop_front() else { break };
+            self.base += 1;
+            note(&segment, &mut fate);
+        }
+        let mut arrived = false;
+        for &(first, end) in blocks {
+            for number in first.max(self.base)..end.min(next) {
+                // Blocks lie between the base and what was sent, so the offset fits.
+                let Some(segment) = usize::try_from(number - self.base).ok().and_then(|at| self.segments.get_mut(at))
+                else {
+                    break;
+                };
+                if segment.whereabouts == Whereabouts::Arrived {
+                    continue;
+                }
+                note(segment, &mut fate);
+                segment.whereabouts = Whereabouts::Arrived;
+                arrived = true;
+                insert_descending(&mut self.highest, number + 1);
+            }
+        }
+        if let Some(sample) = sample {
+            self.rtt.on_sample(sample, Duration::ZERO);
+        }
+        if advanced {
+            self.on_advance(now, &mut fate);
+        } else if arrived {
+            self.duplicates += 1;
+        }
+        self.detect_losses(&mut fate);
+    }
+
+    /// The cumulative acknowledgement moved.
+    fn on_advance(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
+        self.duplicates = 0;
+        self.timeouts = 0;
+        let new_reno = self.config.recovery == Recovery::NewReno;
+        let over = self.base >= self.recover;
+        if over || !core::mem::replace(&mut self.partial, true) || !new_reno || self.phase != Phase::Recovery {
+            // RFC 6298 s5.3; RFC 6582 s3.2 step 3: on the first partial acknowledgement only.
+            self.timer = now;
+        }
+        match self.phase {
+            Phase::Recovery if over => {
+                self.phase = Phase::Open;
+                fate(PacketNumber::default(), Fate::Recovered);
+            }
+            Phase::TimedOut if over => self.phase = Phase::Open,
+            // RFC 6582 s3.2 step 3: a partial acknowledgement ends at the next hole.
+            Phase::Recovery if new_reno => self.lose(self.base, fate),
+            _ => {}
+        }
+    }
+
+    fn detect_losses(&mut self, fate: &mut impl FnMut(PacketNumber, Fate)) {
+        match self.config.recovery {
+            Recovery::Sack if self.phase != Phase::TimedOut => {
+                // RFC 6675 s4, IsLost: at least DupThresh segments above have arrived.
+                let end = self.highest[DUP_THRESH - 1].saturating_sub(1);
+                for number in self.judged.max(self.base)..end {
+                    self.lose(number, fate);
+                }
+                self.judged = self.judged.max(end);
+            }
+            Recovery::NewReno if self.phase == Phase::Open && self.duplicates >= DUP_THRESH => {
+                self.lose(self.base, fate);
+            }
+            _ => {}
+        }
+    }
+
+    /// Declares a segment lost that left once and has not arrived; the first one begins an episode.
+    fn lose(&mut self, number: u64, fate: &mut impl FnMut(PacketNumber, Fate)) {
+        let index = usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let next = self.base + self.segments.len() as u64;
+        let Some(segment) = self.segments.get_mut(index) else { return };
+        if segment.whereabouts != Whereabouts::InFlight || segment.repeated {
+            return;
+        }
+        segment.whereabouts = Whereabouts::Lost;
+        let packet = segment.last;
+        if self.phase == Phase::Open {
+            self.phase = Phase::Recovery;
+            self.recover = next;
+            self.partial = false;
+            fate(packet, Fate::BeginsRecovery);
+        }
+        fate(packet, Fate::Lost);
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: never.
+    pub(crate) fn deadline(&self) -> Time {
+        if self.segments.is_empty() { Time::MAX } else { self.timer + self.timeout() }
+    }
+
+    /// Time has passed. RFC 6298 s5.4 to s5.6, RFC 6675 s5.1, RFC 6582 s3.2 on timeouts.
+    pub(crate) fn on_timeout(&mut self, now: Time, mut fate: impl FnMut(PacketNumber, Fate)) {
+        if self.deadline() > now {
+            return;
+        }
+        self.timeouts += 1;
+        self.timer = now;
+        self.phase = Phase::TimedOut;
+        self.duplicates = 0;
+        self.recover = self.base + self.segments.len() as u64;
+        self.judged = self.recover;
+        for segment in self.segments.iter_mut().filter(|segment| segment.whereabouts == Whereabouts::InFlight) {
+            segment.whereabouts = Whereabouts::Lost;
+        }
+        let reinject = self.config.reinject_after > 0 && self.timeouts >= self.config.reinject_after;
+        fate(PacketNumber::default(), Fate::TimedOut { reinject });
+    }
+
+    /// RFC 6298 s2: the timeout with its backoff.
+    fn timeout(&self) -> Duration {
+        let Config { min_rto, max_ack_delay, .. } = self.config;
+        let base = self.rtt.srtt().map_or(INITIAL_RTO, |srtt| srtt + (self.rtt.rttvar() * 4).max(max_ack_delay));
+        (base.max(min_rto) * (1 << self.timeouts.min(10))).min(MAX_RTO.max(min_rto))
+    }
+}
+
+/// Keeps the greatest of the values held and a new one.
+fn insert_descending(held: &mut [u64; DUP_THRESH], mut value: u64) {
+    for slot in held {
+        if value > *slot {
+            core::mem::swap(slot, &mut value);
+        }
+    }
+}
+
+/// The receiving half: puts segments in order, and acknowledges.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// The first number that has not been taken in order (spec: RCV.NXT).
+    next: u64,
+    /// What has arrived and was not taken, from `next` on.
+    held: VecDeque<Option<DataPacket>>,
+    /// The payload of it.
+    held_bytes: u64,
+    /// The numbers of it.
+    arrived: RangeSet,
+    /// One number of each block of the SACK option, the block that changed last first (RFC 2018 s4).
+    recent: [u64; MAX_BLOCKS],
+    every: u32,
+    max_delay: Duration,
+    unacked: u32,
+    /// When an acknowledgement must leave.
+    due: Time,
+    marked: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(every: u32, max_delay: Duration) -> Self {
+        Self {
+            next: 0,
+            held: VecDeque::new(),
+            held_bytes: 0,
+            arrived: RangeSet::new(),
+            recent: [0; MAX_BLOCKS],
+            every,
+            max_delay,
+            unacked: 0,
+            due: Time::MAX,
+            marked: 0,
+        }
+    }
+
+    /// A segment has arrived; says whether an acknowledgement must leave at once, after everything in order was taken.
+    pub(crate) fn on_packet(&mut self, now: Time, packet: &DataPacket, ce: bool) -> bool {
+        self.marked += u64::from(ce);
+        self.unacked += 1;
+        let number = packet.number.number;
+        let Some(ahead) = number.checked_sub(self.next).and_then(|ahead| usize::try_from(ahead).ok()) else {
+            return true;
+        };
+        let gap = ahead > 0 || !self.held.is_empty();
+        if self.held.len() <= ahead {
+            self.held.resize(ahead + 1, None);
+        }
+        if self.held[ahead].replace(*packet).is_some() {
+            return true;
+        }
+        self.held_bytes += u64::from(packet.len());
+        if ahead > 0 {
+            self.note_block(number);
+        }
+        // RFC 5681 s4.2: at once for what is out of order or fills a gap, else every second segment or after a while.
+        if gap || ce || self.unacked >= self.every {
+            return true;
+        }
+        self.due = self.due.min(now + self.max_delay);
+        false
+    }
+
+    fn note_block(&mut self, number: u64) {
+        self.arrived.insert(DataRange::new(DataSeq(number), 1));
+        let block = self.arrived.range_at(DataSeq(number)).unwrap_or_default();
+        let place = self.recent.iter().position(|held| block.contains(DataSeq(*held))).unwrap_or(MAX_BLOCKS - 1);
+        self.recent[..=place].rotate_right(1);
+        self.recent[0] = number;
+    }
+
+    /// The next segment in order, if it has arrived.
+    pub(crate) fn take(&mut self) -> Option<DataPacket> {
+        let packet = (*self.held.front()?)?;
+        self.held.pop_front();
+        self.held_bytes -= u64::from(packet.len());
+        self.next += 1;
+        if !self.arrived.is_empty() {
+            self.arrived.remove_below(DataSeq(self.next));
+        }
+        Some(packet)
+    }
+
+    /// Payload that has arrived and waits for its turn.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// Writes an acknowledgement, which leaves now.
+    pub(crate) fn write_ack(&mut self, ack: &mut CarrierAck) {
+        self.unacked = 0;
+        self.due = Time::MAX;
+        ack.numbers.clear();
+        ack.numbers.push((0, self.next));
+        ack.delay_nanos = 0;
+        ack.marked = self.marked;
+        if self.arrived.is_empty() {
+            return;
+        }
+        let blocks = self.recent.iter().filter_map(|number| self.arrived.range_at(DataSeq(*number)));
+        blocks.for_each(|block| ack.numbers.push((block.start.0, block.end.0)));
+    }
+
+    /// When an acknowledgement must leave; [`Time::MAX`]: never.
+    pub(crate) fn due(&self) -> Time {
+        self.due
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+use manypath_core::{Bytes, FlowId};
+use manypath_session::record::{Data, SendTime};
+
+use super::*;
+use crate::quic::blank_ack;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn at(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn sender(recovery: Recovery) -> Sender {
+    Sender::new(Config { recovery, min_rto: ms(200), max_ack_delay: ms(40), reinject_after: 2 })
+}
+
+/// A sender with `count` segments in flight, which left at time zero in packets of the same numbers.
+fn flight(recovery: Recovery, count: u64) -> Sender {
+    let mut sender = sender(recovery);
+    for packet in 0..count {
+        assert_eq!(sender.on_sent(Time::ZERO, PacketNumber(packet), None).number, packet);
+    }
+    sender
+}
+
+/// What the sender makes of an acknowledgement of everything below `cumulative` and of blocks.
+fn acked(sender: &mut Sender, now: Time, cumulative: u64, blocks: &[(u64, u64)]) -> Vec<(u64, Fate)> {
+    let mut ack = blank_ack();
+    ack.numbers.push((0, cumulative));
+    blocks.iter().for_each(|block| ack.numbers.push(*block));
+    let mut fates = Vec::new();
+    sender.on_ack(now, &ack, |packet, fate| fates.push((packet.0, fate)));
+    fates
+}
+
+fn timed_out(sender: &mut Sender, now: Time) -> Vec<Fate> {
+    let mut fates = Vec::new();
+    sender.on_timeout(now, |_, fate| fates.push(fate));
+    fates
+}
+
+#[test]
+fn three_later_arrivals_lose_a_segment_and_begin_an_episode_once() {
+    let mut sender = flight(Recovery::Sack, 10);
+    assert_eq!(acked(&mut sender, at(20), 1, &[]), [(0, Fate::Acked)]);
+    assert_eq!(acked(&mut sender, at(21), 1, &[(2, 3)]), [(2, Fate::Acked)]);
+    assert_eq!(acked(&mut sender, at(22), 1, &[(2, 4)]), [(3, Fate::Acked)]);
+    let fates = acked(&mut sender, at(23), 1, &[(5, 6), (2, 4)]);
+    assert_eq!(fates, [(5, Fate::Acked), (1, Fate::BeginsRecovery), (1, Fate::Lost)]);
+    // Segment 4 has three above it with 6 and 7: the same episode.
+    assert_eq!(acked(&mut sender, at(24), 1, &[(5, 7), (2, 4)]), [(6, Fate::Acked)]);
+    assert_eq!(acked(&mut sender, at(25), 1, &[(5, 8), (2, 4)]), [(7, Fate::Acked), (4, Fate::Lost)]);
+    // Both leave again in packets 10 and 11, keep their numbers, and end the episode when all of the flight has arrived.
+    assert_eq!(sender.on_sent(at(26), PacketNumber(10), Some(PacketNumber(1))).number, 1);
+    assert_eq!(sender.on_sent(at(26), PacketNumber(11), Some(PacketNumber(4))).number, 4);
+    assert_eq!(acked(&mut sender, at(46), 4, &[(5, 8)]), [(10, Fate::Acked)]);
+    let fates = acked(&mut sender, at(47), 10, &[]);
+    assert_eq!(fates, [(11, Fate::Acked), (8, Fate::Acked), (9, Fate::Acked), (0, Fate::Recovered)]);
+    assert_eq!(sender.deadline(), Time::MAX);
+}
+
+#[test]
+fn new_reno_loses_one_segment_a_round_trip() {
+    let mut sender = flight(Recovery::NewReno, 8);
+    assert_eq!(acked(&mut sender, at(20), 0, &[(2, 3)]), [(2, Fate::Acked)]);
+    assert_eq!(acked(&mut sender, at(20), 0, &[(2, 4)]), [(3, Fate::Acked)]);
+    let fates = acked(&mut sender, at(20), 0, &[(2, 5)]);
+    assert_eq!(fates, [(4, Fate::Acked), (0, Fate::BeginsRecovery), (0, Fate::Lost)]);
+    assert_eq!(acked(&mut sender, at(20), 0, &[(2, 8)]), [(5, Fate::Acked), (6, Fate::Acked), (7, Fate::Acked)]);
+    sender.on_sent(at(20), PacketNumber(8), Some(PacketNumber(0)));
+    // The partial acknowledgement tells of the second hole, which SACK knew of.
+    assert_eq!(acked(&mut sender, at(40), 1, &[(2, 8)]), [(8, Fate::Acked), (1, Fate::Lost)]);
+    sender.on_sent(at(40), PacketNumber(9), Some(PacketNumber(1)));
+    assert_eq!(acked(&mut sender, at(60), 8, &[]), [(9, Fate::Acked), (0, Fate::Recovered)]);
+}
+
+#[test]
+fn the_impatient_timer_starts_anew_on_the_first_partial_acknowledgement_only() {
+    let mut sender = flight(Recovery::NewReno, 9);
+    acked(&mut sender, at(20), 0, &[(3, 9)]);
+    acked(&mut sender, at(20), 0, &[(3, 9)]);
+    // Six arrivals, but each acknowledgement that brings something new counts once.
+    assert_eq!(sender.phase, Phase::Open);
+    let mut sender = flight(Recovery::NewReno, 9);
+    for end in 4..7 {
+        acked(&mut sender, at(20), 0, &[(3, end)]);
+    }
+    assert_eq!(sender.phase, Phase::Recovery);
+    sender.on_sent(at(20), PacketNumber(9), Some(PacketNumber(0)));
+    acked(&mut sender, at(40), 1, &[(3, 7)]);
+    assert_eq!(sender.timer, at(40));
+    acked(&mut sender, at(60), 2, &[(3, 7)]);
+    assert_eq!(sender.timer, at(40));
+}
+
+#[test]
+fn the_timeout_has_a_minimum_and_doubles() {
+    let mut sender = flight(Recovery::Sack, 2);
+    assert_eq!(sender.deadline(), at(1_000), "RFC 6298 s2.1");
+    acked(&mut sender, at(20), 1, &[]);
+    // srtt 20 ms, rttvar 10 ms: 60 ms, below the minimum. The timer started with the acknowledgement.
+    assert_eq!(sender.deadline(), at(220));
+    assert_eq!(timed_out(&mut sender, at(219)), []);
+    assert_eq!(timed_out(&mut sender, at(220)), [Fate::TimedOut { reinject: false }]);
+    sender.on_sent(at(220), PacketNumber(2), Some(PacketNumber(1)));
+    assert_eq!(sender.deadline(), at(620), "doubled");
+    assert_eq!(timed_out(&mut sender, at(620)), [Fate::TimedOut { reinject: true }], "the second in a row");
+    sender.on_sent(at(620), PacketNumber(3), Some(PacketNumber(1)));
+    assert_eq!(sender.deadline(), at(1_420));
+    // Heard again: no backoff, and no sample from what was repeated.
+    assert_eq!(acked(&mut sender, at(640), 2, &[]), [(3, Fate::Acked)]);
+    sender.on_sent(at(640), PacketNumber(4), None);
+    assert_eq!(sender.deadline(), at(840));
+    assert_eq!(sender.rtt.latest(), ms(20));
+}
+
+#[test]
+fn a_longer_minimum_is_kept() {
+    let mut sender =
+        Sender::new(Config { recovery: Recovery::Sack, min_rto: ms(1_000), max_ack_delay: ms(40), reinject_after: 0 });
+    sender.on_sent(Time::ZERO, PacketNumber(0), None);
+    sender.on_sent(Time::ZERO, PacketNumber(1), None);
+    acked(&mut sender, at(20), 1, &[]);
+    assert_eq!(sender.deadline(), at(1_020));
+    assert_eq!(timed_out(&mut sender, at(1_020)), [Fate::TimedOut { reinject: false }], "reinjection is off");
+}
+
+#[test]
+fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
+    let mut sender = flight(Recovery::Sack, 6);
+    acked(&mut sender, at(20), 1, &[(5, 6)]);
+    assert_eq!(timed_out(&mut sender, at(300)), [Fate::TimedOut { reinject: false }]);
+    sender.on_sent(at(300), PacketNumber(6), Some(PacketNumber(1)));
+    // Segment 4 had only been late; it needs not leave again.
+    assert_eq!(acked(&mut sender, at(310), 1, &[(4, 6)]), [(4, Fate::ArrivedAfterAll)]);
+    assert_eq!(acked(&mut sender, at(320), 2, &[(4, 6)]), [(6, Fate::Acked)]);
+    sender.on_sent(at(320), PacketNumber(7), Some(PacketNumber(2)));
+    sender.on_sent(at(320), PacketNumber(8), Some(PacketNumber(3)));
+    for packet in 9..13 {
+        sender.on_sent(at(320), PacketNumber(packet), None);
+    }
+    // Segments 2 and 3 are lost again and three above have arrived: the timer's business.
+    let fates = acked(&mut sender, at(340), 2, &[(7, 10), (4, 6)]);
+    assert_eq!(fates, [(10, Fate::Acked), (11, Fate::Acked), (12, Fate::Acked)]);
+    assert_eq!(timed_out(&mut sender, at(600)), [Fate::TimedOut { reinject: false }]);
+    sender.on_sent(at(600), PacketNumber(13), Some(PacketNumber(2)));
+    assert_eq!(acked(&mut sender, at(620), 3, &[(7, 10)]), [(13, Fate::Acked)]);
+}
+
+#[test]
+fn a_mark_is_charged_to_one_packet() {
+    let mut sender = flight(Recovery::Sack, 4);
+    let mut ack = blank_ack();
+    ack.numbers.push((0, 2));
+    ack.marked = 1;
+    let mut fates = Vec::new();
+    sender.on_ack(at(20), &ack, |packet, fate| fates.push((packet.0, fate)));
+    assert_eq!(fates, [(0, Fate::Marked), (0, Fate::Acked), (1, Fate::Acked)]);
+}
+
+fn packet(number: u64) -> DataPacket {
+    let data = Data {
+        flow: FlowId(0),
+        seq: DataSeq(number * 1000),
+        offset: number * 1000,
+        len: 1000,
+        fin: false,
+        copy: false,
+        sent: SendTime(0),
+        deadline: None,
+    };
+    DataPacket::new(Number { number, unresolved: 0 }, &data)
+}
+
+fn receiver() -> Receiver {
+    Receiver::new(2, ms(40))
+}
+
+fn taken(receiver: &mut Receiver) -> Vec<u64> {
+    core::iter::from_fn(|| receiver.take()).map(|packet| packet.number.number).collect()
+}
+
+fn blocks(receiver: &mut Receiver) -> Vec<(u64, u64)> {
+    let mut ack = blank_ack();
+    receiver.write_ack(&mut ack);
+    ack.numbers.as_slice().to_vec()
+}
+
+#[test]
+fn segments_are_given_on_in_order() {
+    let mut receiver = receiver();
+    assert!(!receiver.on_packet(at(0), &packet(0), false));
+    assert_eq!(taken(&mut receiver), [0]);
+    for number in [2, 4, 3] {
+        assert!(receiver.on_packet(at(1), &packet(number), false), "out of order: at once");
+        assert!(taken(&mut receiver).is_empty());
+    }
+    assert_eq!(receiver.held_bytes(), 3_000);
+    assert!(receiver.on_packet(at(1), &packet(3), false), "a duplicate: at once");
+    assert!(receiver.on_packet(at(2), &packet(1), false), "a gap is filled: at once");
+    assert_eq!(taken(&mut receiver), [1, 2, 3, 4]);
+    assert_eq!(receiver.held_bytes(), 0);
+    assert!(receiver.on_packet(at(3), &packet(2), false), "a duplicate: at once");
+    assert!(taken(&mut receiver).is_empty());
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_and_a_lone_one_after_a_while() {
+    let mut receiver = receiver();
+    assert!(!receiver.on_packet(at(5), &packet(0), false));
+    taken(&mut receiver);
+    assert_eq!(receiver.due(), at(45));
+    assert!(receiver.on_packet(at(6), &packet(1), false));
+    taken(&mut receiver);
+    assert_eq!(blocks(&mut receiver), [(0, 2)]);
+    assert_eq!(receiver.due(), Time::MAX);
+    assert!(receiver.on_packet(at(7), &packet(2), true), "a mark: at once");
+}
+
+#[test]
+fn the_block_that_changed_last_comes_first() {
+    let mut receiver = receiver();
+    for number in [2, 4, 5, 8] {
+        receiver.on_packet(at(1), &packet(number), false);
+    }
+    assert_eq!(blocks(&mut receiver), [(0, 0), (8, 9), (4, 6)], "two blocks fit");
+    receiver.on_packet(at(2), &packet(3), false);
+    assert_eq!(blocks(&mut receiver), [(0, 0), (2, 6), (8, 9)]);
+    for number in [0, 1] {
+        receiver.on_packet(at(3), &packet(number), false);
+    }
+    assert_eq!(taken(&mut receiver), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(blocks(&mut receiver), [(0, 6), (8, 9)]);
+    assert_eq!(Bytes::new(receiver.held_bytes()), Bytes::new(1_000));
+}
