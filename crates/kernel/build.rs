@@ -1,5 +1,5 @@
-//! Compiles `bpf/*.bpf.c`: with clang to BPF objects (feature `kernel`), and their arithmetic with the host's compiler to a
-//! library for tests (`bpf/host.c`).
+//! Compiles `bpf/*.bpf.c`: with clang to BPF objects (feature `kernel`), and with the host's compiler, without their callbacks,
+//! to a library for tests.
 //!
 //! Without clang the crate builds all the same, with no object in it, and a warning says what to install.
 
@@ -23,18 +23,27 @@ fn main() {
         Vec::new()
     };
     fs::write(out.join("objects.rs"), list(&objects)).expect("OUT_DIR is writable");
-    cc::Build::new().file(bpf.join("host.c")).std("gnu11").compile("manypath_bpf_host");
+    let sources = sources(&bpf).expect("the folder is there");
+    let mut host = cc::Build::new();
+    // Functions that only the kernel's callbacks use are unused here.
+    host.file(bpf.join("host.c")).files(sources).std("gnu11").warnings_into_errors(true);
+    host.flag_if_supported("-Wno-unused-function").compile("manypath_bpf_host");
+}
+
+/// The programs, in alphabetical order.
+fn sources(bpf: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut sources: Vec<PathBuf> = fs::read_dir(bpf)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.to_string_lossy().ends_with(".bpf.c"))
+        .collect();
+    sources.sort();
+    Ok(sources)
 }
 
 /// Objects of all programs, by name, in alphabetical order.
 fn compile(bpf: &Path, out: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    let mut sources: Vec<PathBuf> = fs::read_dir(bpf)
-        .map_err(|error| format!("{}: {error}", bpf.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.to_string_lossy().ends_with(".bpf.c"))
-        .collect();
-    sources.sort();
+    let sources = sources(bpf).map_err(|error| format!("{}: {error}", bpf.display()))?;
     sources.iter().map(|source| compile_one(&clang, source, out)).collect()
 }
 

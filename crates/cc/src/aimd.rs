@@ -165,6 +165,11 @@ impl<L: Law> Aimd<L> {
         Self { law, windows: Windows::default(), hystart }
     }
 
+    /// The windows, to set a state that another implementation is compared from.
+    pub fn windows_mut(&mut self) -> &mut Windows {
+        &mut self.windows
+    }
+
     fn on_ack(&mut self, id: SubflowId, acked: &Acked, view: &View) {
         let Some(own) = self.windows.get_mut(id) else { return };
         let packets = acked.bytes.as_f64() / own.mss;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * The programs' arithmetic, compiled for the host: the same sources, for tests against crates/cc.
- */
+/* What tests on the host want of the programs besides the programs themselves. */
 #include <stddef.h>
 
-#include "lia.h"
-#include "reno.h"
+#include "layout.h"
+#include "power.h"
 
 /* Sizes and offsets, to compare with src/layout.rs. */
 const size_t mp_layout[] = {
@@ -23,3 +21,19 @@ const size_t mp_layout[] = {
 	MP_COUNT_UNFAIR_INTERVALS,
 	MP_LEARNING,
 };
+
+/* Powers, to compare with libm. */
+s64 host_log2(real x)
+{
+	return real_log2(x);
+}
+
+real host_exp2(s64 log)
+{
+	return real_exp2(log);
+}
+
+real host_power(real x, u32 numerator, u32 denominator)
+{
+	return real_power(x, numerator, denominator);
+}

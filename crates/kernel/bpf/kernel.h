@@ -65,6 +65,8 @@ struct tcp_sock {
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 prior_cwnd;
+	u32 snd_una;
+	u32 snd_nxt;
 	u32 packets_out;
 	u32 max_packets_out;
 	u32 sacked_out;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* LIA (RFC 6356): the arithmetic is in lia.h, the callbacks in window_control.h. */
+/* LIA (RFC 6356): the rule is in lia.h, the steps in window_steps.h, the callbacks in window_control.h. */
+
+struct law_state {};
 
 #include "lia.h"
 
 #define law_increase lia_increase
-#define law_decrease half_window
-#define law_slow_start one_per_packet
-struct law_state {};
 
 #include "window_control.h"
 

@@ -10,22 +10,23 @@
 #include "window.h"
 
 /* RFC 6356 eq. 2 over the total window, max(w/rtt^2) / (sum w/rtt)^2, and eq. 1: never faster than a single flow. */
-INLINE struct growth lia_increase(const struct mp_group *group, u32 own)
+INLINE struct growth lia_increase(const struct step *step)
 {
-	real best = 0, sum = 0, alone = real_div(REAL_ONE, group->member[own].window);
+	real best = 0, sum = 0, linked;
 	u32 place;
 
 	for (place = 0; place < MP_SUBFLOWS; place++) {
-		const struct mp_member *member = &group->member[place];
+		const struct mp_member *member = &step->group->member[place];
 
-		if (counts(group, place)) {
+		if (counts(step->group, place)) {
 			real rate = rate_of(member);
 
 			best = real_max(best, real_div(rate, member->rtt));
 			sum = real_add(sum, rate);
 		}
 	}
-	return (struct growth){ .up = real_min(real_div(best, real_mul(sum, sum)), alone) };
+	linked = real_div(best, real_mul(sum, sum));
+	return (struct growth){ .up = real_min(linked, real_div(REAL_ONE, member_of(step)->window)) };
 }
 
 #endif

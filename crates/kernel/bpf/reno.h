@@ -6,9 +6,9 @@
 #include "window.h"
 
 /* RFC 5681 s3.1: one packet per window acknowledged. */
-INLINE struct growth reno_increase(const struct mp_group *group, u32 own)
+INLINE struct growth reno_increase(const struct step *step)
 {
-	return (struct growth){ .up = real_div(REAL_ONE, group->member[own].window) };
+	return (struct growth){ .up = real_div(REAL_ONE, member_of(step)->window) };
 }
 
 #endif

@@ -1,25 +1,81 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The arithmetic frame of coupled window-based controllers: the counterpart of crates/cc/src/aimd.rs. A law supplies, as
- * functions of a group and the own place in it,
+ * The arithmetic frame of coupled window-based controllers, the counterpart of crates/cc/src/aimd.rs: steps that are pure
+ * functions of what the socket, the group and the subflow's own state say. window_control.h lets the kernel call them, tests
+ * call them on the host.
  *
- *     struct growth law_increase(group, own)  in congestion avoidance
- *     real law_decrease(group, own)           what a loss takes, packets
- *     real law_slow_start(group, own)         growth in slow start, packets per packet acknowledged
+ * A law defines before this file
+ *
+ *     struct law_state { ... };       its own state of one subflow, zero at first
+ *
+ * and after it, before window_control.h,
+ *
+ *     struct growth law_increase(step)   growth in congestion avoidance
+ *
+ * and, where it differs from the default below it in window_steps.h, any of law_decrease, law_slow_start, law_joined,
+ * law_on_ack, law_on_loss and law_on_sample.
+ *
+ * The kernel counts whole packets. What they leave out of window and threshold is kept beside them, so that nothing is rounded
+ * away.
  */
 #ifndef MANYPATH_WINDOW_H
 #define MANYPATH_WINDOW_H
 
 #include "layout.h"
 
-/* A window in packets with 32 fractional bits; the whole packets are the kernel's `snd_cwnd`. */
-typedef u64 window;
+/* Packets with 32 fractional bits. */
+typedef u64 packets_q32;
+
+/* What a step reads of the socket; it may change window and threshold. */
+struct socket_view {
+	/* Packets. */
+	u32 cwnd;
+	u32 ssthresh;
+	/* The largest window the socket may have. */
+	u32 clamp;
+	/* Smoothed round-trip time, 1/8 us; zero before the first sample. */
+	u32 srtt;
+	/* Sequence numbers: all before `una` is acknowledged, `nxt` is the next to be sent. */
+	u32 una;
+	u32 nxt;
+	/* Packets ever delivered and lost. */
+	u32 delivered;
+	u32 lost;
+	u64 now_us;
+};
+
+/* A subflow's own state. */
+struct window_state {
+	/* What `cwnd` leaves out, packets times 2^32. */
+	u32 window_rest;
+	/* What the threshold leaves out, and the threshold that this belongs to. */
+	u32 threshold_rest;
+	u32 threshold;
+	u32 pad;
+	/* The window before the last reduction. */
+	packets_q32 before;
+	struct law_state law;
+};
+
+/* All that a step works on. */
+struct step {
+	struct mp_group *group;
+	/* The own place in the group, below MP_SUBFLOWS. */
+	u32 own;
+	struct window_state *state;
+	struct socket_view *socket;
+};
 
 /* Packets per packet acknowledged: numbers have no sign, so growth and shrinking are apart. */
 struct growth {
 	real up;
 	real down;
 };
+
+INLINE struct mp_member *member_of(const struct step *step)
+{
+	return &step->group->member[step->own];
+}
 
 /* Whether a member takes part in sums: it has measured a round-trip time and has not timed out. */
 INLINE bool counts(const struct mp_group *group, u32 place)
@@ -33,62 +89,57 @@ INLINE real rate_of(const struct mp_member *member)
 	return real_div(member->window, member->rtt);
 }
 
-/* RFC 5681 eq. 4 for a lone subflow; together several still have what one flow would keep (RFC 6356 s3). Packets. */
-INLINE u32 floor_of(const struct mp_group *group)
+INLINE packets_q32 window_of(const struct step *step)
+{
+	return (u64)step->socket->cwnd << 32 | step->state->window_rest;
+}
+
+/* Sets the window and lets the others see it. */
+INLINE void set_window(const struct step *step, packets_q32 to)
+{
+	u32 whole = to >> 32;
+
+	if (whole >= step->socket->clamp)
+		to = (u64)step->socket->clamp << 32;
+	step->socket->cwnd = to >> 32;
+	step->state->window_rest = (u32)to;
+	member_of(step)->window = real_of_q32(to);
+}
+
+INLINE packets_q32 threshold_of(const struct step *step)
+{
+	/* The kernel changes its threshold by itself too, for instance when it undoes a reduction. */
+	u32 rest = step->state->threshold == step->socket->ssthresh ? step->state->threshold_rest : 0;
+
+	return (u64)step->socket->ssthresh << 32 | rest;
+}
+
+INLINE void set_threshold(const struct step *step, packets_q32 to)
+{
+	step->socket->ssthresh = to >> 32;
+	step->state->threshold = to >> 32;
+	step->state->threshold_rest = (u32)to;
+}
+
+INLINE bool in_slow_start(const struct step *step)
+{
+	return window_of(step) < threshold_of(step);
+}
+
+/* RFC 5681 eq. 4 for a lone subflow; several together still have what one flow would keep (RFC 6356 s3). */
+INLINE packets_q32 floor_of(const struct mp_group *group)
 {
 	u32 place, counting = 0;
 
 	for (place = 0; place < MP_SUBFLOWS; place++)
 		counting += counts(group, place);
-	return counting > 1 ? 1 : 2;
+	return counting > 1 ? 1ULL << 32 : 2ULL << 32;
 }
 
-/* RFC 5681 eq. 4. */
-INLINE real half_window(const struct mp_group *group, u32 own)
+/* Half of the own window, packets. */
+INLINE real half_window(const struct step *step)
 {
-	return real_shift(group->member[own].window, -1);
-}
-
-/* RFC 5681 s3.1, slow start. */
-INLINE real one_per_packet(const struct mp_group *group, u32 own)
-{
-	(void)group;
-	(void)own;
-	return REAL_ONE;
-}
-
-/* The window after `packets` were acknowledged in congestion avoidance; never below one packet. */
-INLINE window window_avoid(window now, struct growth growth, u32 packets)
-{
-	u64 up = real_to_q32(real_mul(growth.up, real_of(packets)));
-	u64 down = real_to_q32(real_mul(growth.down, real_of(packets)));
-
-	now += up;
-	return now > down + (1ULL << 32) ? now - down : 1ULL << 32;
-}
-
-/* The window after `packets` were acknowledged in slow start, at most `ssthresh` packets; the acknowledgements beyond it
- * are left in `packets`. */
-INLINE window window_slow_start(window now, real per_packet, u32 ssthresh, u32 *packets)
-{
-	window end = (u64)ssthresh << 32;
-	window next = now + real_to_q32(real_mul(per_packet, real_of(*packets)));
-
-	if (next <= end) {
-		*packets = 0;
-		return next;
-	}
-	*packets = (u32)real_floor(real_div(real_of_q32(next - end), per_packet));
-	return end;
-}
-
-/* The threshold in packets that a loss of `decrease` packets leaves, rounded to the nearest. */
-INLINE u32 window_shrink(window now, real decrease, u32 least)
-{
-	u64 lost = real_to_q32(decrease);
-	u64 left = now > lost ? (now - lost + (1ULL << 31)) >> 32 : 0;
-
-	return left > least ? (u32)left : least;
+	return real_shift(member_of(step)->window, -1);
 }
 
 #endif

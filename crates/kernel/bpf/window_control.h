@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The kernel's callbacks for window-based controllers; the arithmetic is in window.h. Only callbacks are used whose
- * signature is the same in all kernels from 6.1 to 6.18.
+ * How window-based controllers are called: by the kernel, or on the host by tests. The arithmetic is in window_steps.h.
  *
- * The kernel counts whole packets and does recovery itself: it asks for the threshold once an episode, lets the window fall to
- * it by proportional rate reduction, and calls cong_avoid() only outside of recovery.
- *
- * A controller defines law_increase, law_decrease and law_slow_start (window.h) and struct law_state before it includes
- * this file.
+ * Only callbacks are used whose signature is the same in all kernels from 6.1 to 6.18. The kernel does recovery itself: it
+ * asks for the threshold once an episode, lets the window fall to it by proportional rate reduction, and calls cong_avoid()
+ * only outside of recovery.
  */
 #ifndef MANYPATH_WINDOW_CONTROL_H
 #define MANYPATH_WINDOW_CONTROL_H
 
-#include "window.h"
+#include "window_steps.h"
 
-struct window_state {
-	/* What the kernel's whole packets leave out, packets times 2^32. */
-	u32 fraction;
-	/* The window before the last reduction. */
-	window before;
-	struct law_state law;
-};
+#ifdef __bpf__
 
 #define SUBFLOW_STATE struct window_state
 #include "connection.h"
@@ -28,55 +19,47 @@ struct window_state {
 /* User space sees changes after this time at the latest, microseconds. */
 #define INFO_INTERVAL 10000
 
-/* Everything a callback works on. */
+/* What a callback works on. */
 struct scope {
-	struct tcp_sock *tp;
-	struct subflow *subflow;
-	struct mp_group *group;
+	struct step step;
+	struct socket_view socket;
 	/* NULL in one-path form. */
 	struct mp_info *info;
-	/* Place in the group. */
-	u32 own;
 };
 
-INLINE bool find_scope(struct sock *sk, struct scope *scope)
+/* Finds what belongs to a subflow that has state. */
+INLINE void look(struct sock *sk, struct subflow *subflow, struct scope *scope)
 {
-	struct mp_connection *connection;
+	struct mp_connection *connection = connection_of(subflow);
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	scope->tp = (struct tcp_sock *)sk;
-	scope->subflow = subflow_of(sk);
-	if (!scope->subflow)
-		return false;
-	connection = connection_of(scope->subflow);
 	if (connection) {
-		scope->own = scope->subflow->place & (MP_SUBFLOWS - 1);
-		scope->group = &connection->group;
-		scope->info = &connection->info[scope->own];
+		scope->step.own = subflow->place & (MP_SUBFLOWS - 1);
+		scope->step.group = &connection->group;
+		scope->info = &connection->info[scope->step.own];
 	} else {
-		scope->own = 0;
-		scope->group = &scope->subflow->alone;
+		scope->step.own = 0;
+		scope->step.group = &subflow->alone;
 		scope->info = 0;
 	}
-	return true;
+	scope->step.state = &subflow->own;
+	scope->step.socket = &scope->socket;
+	scope->socket = (struct socket_view){
+		.cwnd = tp->snd_cwnd,
+		.ssthresh = tp->snd_ssthresh,
+		.clamp = tp->snd_cwnd_clamp,
+		.srtt = tp->srtt_us,
+		.una = tp->snd_una,
+		.nxt = tp->snd_nxt,
+		.delivered = tp->delivered,
+		.lost = tp->lost,
+		.now_us = tp->tcp_mstamp,
+	};
 }
 
-INLINE window window_of(const struct scope *scope)
+INLINE void show(struct sock *sk, const struct scope *scope, u32 phase)
 {
-	return (u64)scope->tp->snd_cwnd << 32 | scope->subflow->own.fraction;
-}
-
-INLINE void set_window(const struct scope *scope, window to)
-{
-	u32 whole = to >> 32, most = scope->tp->snd_cwnd_clamp;
-
-	scope->subflow->own.fraction = whole < most ? (u32)to : 0;
-	scope->tp->snd_cwnd = whole < most ? whole : most;
-	scope->group->member[scope->own].window = real_of_q32(window_of(scope));
-}
-
-INLINE void show(const struct scope *scope, u32 phase)
-{
-	struct tcp_sock *tp = scope->tp;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct mp_info *info = scope->info;
 
 	if (!info)
@@ -92,7 +75,28 @@ INLINE void show(const struct scope *scope, u32 phase)
 	info->updated_us = tp->tcp_mstamp;
 }
 
-/* Whether the window is what limits sending: the test of the kernel's own controllers (RFC 7661's idea). */
+/* Takes the weight that user space gives the subflow: its connection's entry, or the one for all, or one. */
+INLINE void take_weight(const struct subflow *subflow, const struct scope *scope)
+{
+#ifdef LAW_HAS_WEIGHTS
+	u32 token = subflow->token, ppm = 0;
+	struct mp_weights *given = bpf_map_lookup_elem(&weights, &token);
+
+	if (!given) {
+		token = 0;
+		given = bpf_map_lookup_elem(&weights, &token);
+	}
+	if (given)
+		ppm = given->ppm[scope->step.own];
+	if (!ppm)
+		ppm = MILLION;
+	member_of(&scope->step)->law[WEIGHT] = real_of_ppm(ppm);
+	if (scope->info)
+		scope->info->weight_ppm = ppm;
+#endif
+}
+
+/* Whether the window is what limits sending, as the kernel's own controllers ask. */
 INLINE bool is_cwnd_limited(struct tcp_sock *tp)
 {
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
@@ -105,7 +109,15 @@ extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 SEC("struct_ops/init")
 void BPF_PROG(init, struct sock *sk)
 {
-	begin_subflow(sk);
+	struct subflow *subflow = begin_subflow(sk);
+	struct scope scope;
+
+	if (!subflow)
+		return;
+	look(sk, subflow, &scope);
+	step_join(&scope.step);
+	take_weight(subflow, &scope);
+	show(sk, &scope, MP_SLOW_START);
 }
 
 SEC("struct_ops/release")
@@ -118,69 +130,76 @@ SEC("struct_ops/cong_avoid")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct mp_member *member;
+	struct subflow *subflow = subflow_of(sk);
 	struct scope scope;
-	window now;
 
-	if (!find_scope(sk, &scope)) {
+	if (!subflow) {
 		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}
-	now = window_of(&scope);
-	member = &scope.group->member[scope.own];
-	member->window = real_of_q32(now);
-	member->rtt = real_of(tp->srtt_us);
-	if (member->rtt && is_cwnd_limited(tp)) {
-		if (tp->snd_cwnd < tp->snd_ssthresh)
-			now = window_slow_start(now, law_slow_start(scope.group, scope.own), tp->snd_ssthresh, &acked);
-		if (acked)
-			now = window_avoid(now, law_increase(scope.group, scope.own), acked);
-		set_window(&scope, now);
+	look(sk, subflow, &scope);
+	step_ack(&scope.step, acked, is_cwnd_limited(tp));
+	tp->snd_cwnd = scope.socket.cwnd;
+	tp->snd_ssthresh = scope.socket.ssthresh;
+	if (scope.info && tp->tcp_mstamp - scope.info->updated_us > INFO_INTERVAL) {
+		take_weight(subflow, &scope);
+		show(sk, &scope, in_slow_start(&scope.step) ? MP_SLOW_START : MP_AVOIDANCE);
 	}
-	if (scope.info && tp->tcp_mstamp - scope.info->updated_us > INFO_INTERVAL)
-		show(&scope, tp->snd_cwnd < tp->snd_ssthresh ? MP_SLOW_START : MP_AVOIDANCE);
 }
 
 SEC("struct_ops/ssthresh")
 u32 BPF_PROG(ssthresh, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct subflow *subflow = subflow_of(sk);
 	struct scope scope;
-	window now;
-	u32 to;
 
-	if (!find_scope(sk, &scope))
+	if (!subflow)
 		return tp->snd_cwnd > 4 ? tp->snd_cwnd / 2 : 2;
-	now = window_of(&scope);
-	scope.subflow->own.before = now;
-	scope.group->member[scope.own].window = real_of_q32(now);
-	to = window_shrink(now, law_decrease(scope.group, scope.own), floor_of(scope.group));
-	scope.subflow->own.fraction = 0;
-	/* The others see at once where the window is going. */
-	scope.group->member[scope.own].window = real_of(to);
+	look(sk, subflow, &scope);
+	step_loss(&scope.step);
 	count(MP_COUNT_LOSSES);
-	show(&scope, MP_RECOVERY);
-	return to;
+	show(sk, &scope, MP_RECOVERY);
+	return scope.socket.ssthresh;
 }
 
 /* After a timeout the kernel asks for the threshold as after any loss, then says that it was one. */
 SEC("struct_ops/cwnd_event")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	struct mp_member *member;
+	struct subflow *subflow;
 	struct scope scope;
 
-	if (event != CA_EVENT_LOSS || !find_scope(sk, &scope))
+	if (event != CA_EVENT_LOSS)
 		return;
-	/* RFC 5681 s3.1, RFC 6356 s3: as a single flow. */
-	scope.tp->snd_ssthresh =
-		window_shrink(scope.subflow->own.before, real_shift(real_of_q32(scope.subflow->own.before), -1),
-			      floor_of(scope.group));
-	member = &scope.group->member[scope.own];
-	member->rtt = 0;
-	member->window = REAL_ONE;
+	subflow = subflow_of(sk);
+	if (!subflow)
+		return;
+	look(sk, subflow, &scope);
+	step_timeout(&scope.step);
+	((struct tcp_sock *)sk)->snd_ssthresh = scope.socket.ssthresh;
 	count(MP_COUNT_TIMEOUTS);
 }
+
+#ifdef law_on_sample
+SEC("struct_ops/pkts_acked")
+void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct subflow *subflow;
+	struct scope scope;
+
+	if (sample->rtt_us <= 0)
+		return;
+	subflow = subflow_of(sk);
+	if (!subflow)
+		return;
+	look(sk, subflow, &scope);
+	law_on_sample(&scope.step, (u32)sample->rtt_us);
+}
+#define PKTS_ACKED .pkts_acked = (void *)pkts_acked,
+#else
+#define PKTS_ACKED
+#endif
 
 SEC("struct_ops/undo_cwnd")
 u32 BPF_PROG(undo_cwnd, struct sock *sk)
@@ -193,7 +212,8 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 #define WINDOW_CONTROLLER(kernel_name)                                                                                      \
 	SEC(".struct_ops")                                                                                                  \
 	struct tcp_congestion_ops kernel_name = {                                                                           \
-		.init = (void *)init,                                                                                       \
+		PKTS_ACKED                                          \
+		.init = (void *)init,                                                                           \
 		.release = (void *)release,                                                                                 \
 		.cong_avoid = (void *)cong_avoid,                                                                           \
 		.ssthresh = (void *)ssthresh,                                                                               \
@@ -201,5 +221,59 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 		.undo_cwnd = (void *)undo_cwnd,                                                                             \
 		.name = #kernel_name,                                                                                       \
 	}
+
+#else /* __bpf__ */
+
+/* The steps as tests call them. */
+struct window_controller {
+	u64 state_size;
+	void (*join)(const struct step *step);
+	void (*sample)(const struct step *step, u32 rtt_us);
+	void (*ack)(const struct step *step, u32 packets, u32 limited);
+	void (*loss)(const struct step *step);
+	void (*timeout)(const struct step *step);
+};
+
+static void host_join(const struct step *step)
+{
+	step_join(step);
+}
+
+static void host_sample(const struct step *step, u32 rtt_us)
+{
+#ifdef law_on_sample
+	law_on_sample(step, rtt_us);
+#else
+	(void)step;
+	(void)rtt_us;
+#endif
+}
+
+static void host_ack(const struct step *step, u32 packets, u32 limited)
+{
+	step_ack(step, packets, limited);
+}
+
+static void host_loss(const struct step *step)
+{
+	step_loss(step);
+}
+
+static void host_timeout(const struct step *step)
+{
+	step_timeout(step);
+}
+
+#define WINDOW_CONTROLLER(kernel_name)                                                                                      \
+	const struct window_controller kernel_name = {                                                                      \
+		.state_size = sizeof(struct window_state),                                                                  \
+		.join = host_join,                                                                                          \
+		.sample = host_sample,                                                                                      \
+		.ack = host_ack,                                                                                            \
+		.loss = host_loss,                                                                                          \
+		.timeout = host_timeout,                                                                                    \
+	}
+
+#endif /* __bpf__ */
 
 #endif

@@ -22,6 +22,7 @@ pub struct Object {
 }
 
 /// Puts a file into the binary, aligned as ELF wants it.
+#[allow(unused_macros, reason = "a build without the programs has no file")]
 macro_rules! aligned {
     ($path:expr) => {{
         #[repr(C, align(8))]
@@ -35,7 +36,13 @@ macro_rules! aligned {
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// Names of controllers: file, Manypath's, the kernel's.
-const NAMES: &[(&str, &str, &str)] = &[("lia", "lia", "mp_lia"), ("reno", "reno", "mp_reno")];
+const NAMES: &[(&str, &str, &str)] = &[
+    ("balia", "balia", "mp_balia"),
+    ("lia", "lia", "mp_lia"),
+    ("olia", "olia", "mp_olia"),
+    ("reno", "reno", "mp_reno"),
+    ("uni_mptcp", "uni-mptcp", "mp_uni"),
+];
 
 /// The controllers of this build, in alphabetical order; none if it was built without the programs.
 pub fn objects() -> impl Iterator<Item = Object> {

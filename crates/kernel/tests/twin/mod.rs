@@ -1,0 +1,253 @@
+//! The programs' arithmetic as compiled for the host (`bpf/*.bpf.c`, `bpf/host.c`), for tests that compare it with
+//! `manypath-cc`.
+
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test binary uses its own part")]
+#![allow(clippy::cast_possible_truncation, reason = "numbers are drawn small enough")]
+
+use core::ptr;
+
+pub use manypath_kernel::{Group, MAX_SUBFLOWS, Member};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// `real` of `bpf/real.h`.
+pub type Real = u64;
+
+const BIAS: i32 = 1024;
+
+/// The value of a `real`.
+pub fn value(real: Real) -> f64 {
+    let mantissa = f64::from((real & 0xffff_ffff) as u32);
+    mantissa * 2_f64.powi((real >> 32) as i32 - BIAS)
+}
+
+/// The `real` of a value that is not negative, rounded down as in `real_of`.
+pub fn real(value: f64) -> Real {
+    if value <= 0.0 {
+        return 0;
+    }
+    let exponent = value.log2().floor() as i32 - 31;
+    let mantissa = (value * 2_f64.powi(-exponent)) as u64;
+    // Rounding of `log2` at powers of two.
+    let (mantissa, exponent) = if mantissa >> 32 > 0 { (mantissa >> 1, exponent + 1) } else { (mantissa, exponent) };
+    ((exponent + BIAS) as u64) << 32 | mantissa
+}
+
+/// Packets of a number with 32 fractional bits.
+pub fn packets(q32: u64) -> f64 {
+    q32 as f64 / 2_f64.powi(32)
+}
+
+/// `struct socket_view` of `bpf/window.h`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct SocketView {
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub clamp: u32,
+    pub srtt: u32,
+    pub una: u32,
+    pub nxt: u32,
+    pub delivered: u32,
+    pub lost: u32,
+    pub now_us: u64,
+}
+
+/// `struct window_state` of `bpf/window.h`; `L` is the law's.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct WindowState<L> {
+    pub window_rest: u32,
+    pub threshold_rest: u32,
+    pub threshold: u32,
+    pub pad: u32,
+    pub before: u64,
+    pub law: L,
+}
+
+#[repr(C)]
+pub struct Step {
+    group: *mut Group,
+    own: u32,
+    state: *mut u8,
+    socket: *mut SocketView,
+}
+
+/// `struct window_controller` of `bpf/window_control.h`.
+#[repr(C)]
+pub struct WindowController {
+    state_size: u64,
+    join: unsafe extern "C" fn(*const Step),
+    sample: unsafe extern "C" fn(*const Step, u32),
+    ack: unsafe extern "C" fn(*const Step, u32, u32),
+    loss: unsafe extern "C" fn(*const Step),
+    timeout: unsafe extern "C" fn(*const Step),
+}
+
+unsafe extern "C" {
+    pub static mp_reno: WindowController;
+    pub static mp_lia: WindowController;
+    pub static mp_olia: WindowController;
+    pub static mp_balia: WindowController;
+    pub static mp_uni: WindowController;
+    fn host_log2(x: Real) -> i64;
+    fn host_exp2(log: i64) -> Real;
+    fn host_power(x: Real, numerator: u32, denominator: u32) -> Real;
+}
+
+pub fn log2(x: Real) -> f64 {
+    // SAFETY: pure arithmetic on its arguments.
+    unsafe { host_log2(x) as f64 / 2_f64.powi(40) }
+}
+
+pub fn exp2(log: f64) -> Real {
+    // SAFETY: as above.
+    unsafe { host_exp2((log * 2_f64.powi(40)) as i64) }
+}
+
+pub fn power(x: Real, numerator: u32, denominator: u32) -> Real {
+    // SAFETY: as above.
+    unsafe { host_power(x, numerator, denominator) }
+}
+
+/// A controller's subflows, as the kernel would hold them.
+#[derive(Clone, Debug)]
+pub struct Twin<L> {
+    pub group: Group,
+    pub sockets: [SocketView; MAX_SUBFLOWS],
+    pub states: [WindowState<L>; MAX_SUBFLOWS],
+}
+
+impl<L: Copy + Default> Twin<L> {
+    /// No subflows.
+    pub fn new() -> Self {
+        let socket = SocketView { clamp: u32::MAX, ssthresh: 0x7fff_ffff, ..SocketView::default() };
+        Self {
+            group: Group::default(),
+            sockets: [socket; MAX_SUBFLOWS],
+            states: [WindowState::default(); MAX_SUBFLOWS],
+        }
+    }
+
+    pub fn window(&self, own: usize) -> f64 {
+        f64::from(self.sockets[own].cwnd) + packets(u64::from(self.states[own].window_rest))
+    }
+
+    /// Window in packets times 2^32.
+    pub fn window_q32(&self, own: usize) -> u64 {
+        u64::from(self.sockets[own].cwnd) << 32 | u64::from(self.states[own].window_rest)
+    }
+
+    pub fn set_window(&mut self, own: usize, q32: u64) {
+        self.sockets[own].cwnd = (q32 >> 32) as u32;
+        self.states[own].window_rest = q32 as u32;
+        self.group.members[own].window = real(packets(q32));
+    }
+
+    pub fn threshold(&self, own: usize) -> f64 {
+        let (socket, state) = (&self.sockets[own], &self.states[own]);
+        let rest = if state.threshold == socket.ssthresh { state.threshold_rest } else { 0 };
+        f64::from(socket.ssthresh) + packets(u64::from(rest))
+    }
+
+    pub fn set_threshold(&mut self, own: usize, q32: u64) {
+        self.sockets[own].ssthresh = (q32 >> 32) as u32;
+        self.states[own].threshold = (q32 >> 32) as u32;
+        self.states[own].threshold_rest = q32 as u32;
+    }
+
+    /// Runs one of the controller's steps on a subflow.
+    fn step(&mut self, controller: &WindowController, own: usize, run: impl FnOnce(*const Step)) {
+        assert_eq!(controller.state_size, size_of::<WindowState<L>>() as u64, "the state is laid out otherwise");
+        let step = Step {
+            group: &raw mut self.group,
+            own: own as u32,
+            state: ptr::from_mut(&mut self.states[own]).cast(),
+            socket: &raw mut self.sockets[own],
+        };
+        run(&step);
+    }
+
+    pub fn join(&mut self, controller: &WindowController, own: usize) {
+        self.group.used |= 1 << own;
+        self.group.members[own] = Member::default();
+        // SAFETY: the step points to live values of the types that the program expects; `own` is below MAX_SUBFLOWS.
+        self.step(controller, own, |step| unsafe { (controller.join)(step) });
+    }
+
+    pub fn sample(&mut self, controller: &WindowController, own: usize, rtt_us: u32) {
+        // SAFETY: as above.
+        self.step(controller, own, |step| unsafe { (controller.sample)(step, rtt_us) });
+    }
+
+    pub fn ack(&mut self, controller: &WindowController, own: usize, packets: u32, limited: bool) {
+        // SAFETY: as above.
+        self.step(controller, own, |step| unsafe { (controller.ack)(step, packets, u32::from(limited)) });
+    }
+
+    /// A loss, and the fall of the window to the threshold, which is the kernel's part.
+    pub fn loss(&mut self, controller: &WindowController, own: usize) {
+        // SAFETY: as above.
+        self.step(controller, own, |step| unsafe { (controller.loss)(step) });
+        self.sockets[own].cwnd = self.sockets[own].ssthresh;
+    }
+
+    /// A timeout as the kernel reports it: a loss, then that it was a timeout; the window becomes one packet.
+    pub fn timeout(&mut self, controller: &WindowController, own: usize) {
+        // SAFETY: as above.
+        self.step(controller, own, |step| unsafe { (controller.loss)(step) });
+        // SAFETY: as above.
+        self.step(controller, own, |step| unsafe { (controller.timeout)(step) });
+        self.sockets[own].cwnd = 1;
+    }
+}
+
+/// Random states.
+#[derive(Debug)]
+pub struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    pub fn word(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform in `0..end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0.next_u64() % end
+    }
+
+    /// Uniform in 0..1.
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / 2_f64.powi(53)
+    }
+
+    /// Spread evenly over orders of magnitude.
+    pub fn spread(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.unit())
+    }
+}
+
+/// The largest deviation seen.
+#[derive(Debug, Default)]
+pub struct Worst {
+    pub error: f64,
+    pub steps: u64,
+}
+
+impl Worst {
+    /// Compares changes: fails beyond half a percent, but for what the last place of the windows holds.
+    pub fn compare(&mut self, what: &str, ours: f64, theirs: f64, last_place: f64, state: &dyn core::fmt::Debug) {
+        self.steps += 1;
+        let apart = (ours - theirs).abs();
+        if apart <= last_place {
+            return;
+        }
+        let error = apart / theirs.abs();
+        self.error = self.error.max(error);
+        assert!(error <= 0.005, "{what}: {ours} is not {theirs} ({error:.5}) from {state:#?}");
+    }
+}
