@@ -47,23 +47,27 @@ impl DataRange {
 
 /// A set of sequence numbers as sorted, disjoint, non-touching ranges.
 ///
-/// Made for sets that are few ranges long and change at their ends: a lookup is a binary search, an insertion at either
-/// end costs nothing more. Once grown to the connection's working size it does not allocate.
+/// Made for sets that are few ranges long and change at their ends: a lookup is a binary search, a change of the lowest or
+/// the highest range costs nothing more. Once grown to the connection's working size it does not allocate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
-    ranges: VecDeque<DataRange>,
+    /// The lowest range, which most sets have alone: kept here, it is read without a look into the ring. Empty when the set
+    /// is, and then its default.
+    first: DataRange,
+    /// The ranges above it.
+    rest: VecDeque<DataRange>,
     total: u64,
 }
 
 impl RangeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { ranges: VecDeque::new(), total: 0 }
+        Self { first: DataRange::between(DataSeq::ZERO, DataSeq::ZERO), rest: VecDeque::new(), total: 0 }
     }
 
     /// How many ranges the set is made of.
     pub fn range_count(&self) -> usize {
-        self.ranges.len()
+        usize::from(!self.is_empty()) + self.rest.len()
     }
 
     /// How many sequence numbers the set holds.
@@ -72,34 +76,41 @@ impl RangeSet {
     }
 
     /// Whether the set holds nothing.
-    pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.total == 0
     }
 
     /// The lowest range.
+    #[inline]
     pub fn first(&self) -> Option<DataRange> {
-        self.ranges.front().copied()
+        (!self.is_empty()).then_some(self.first)
     }
 
     /// The highest range.
+    #[inline]
     pub fn last(&self) -> Option<DataRange> {
-        self.ranges.back().copied()
+        if self.rest.is_empty() { self.first() } else { self.rest.back().copied() }
     }
 
     /// The ranges in ascending order, and from the back in descending order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = DataRange> + ExactSizeIterator + '_ {
-        self.ranges.iter().copied()
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = DataRange> + '_ {
+        self.first().into_iter().chain(self.rest.iter().copied())
     }
 
     /// The range that holds `seq`, if any.
     pub fn range_at(&self, seq: DataSeq) -> Option<DataRange> {
-        let index = self.first_ending_after(seq);
-        self.ranges.get(index).copied().filter(|range| range.start <= seq)
+        self.at_or_after(seq).filter(|range| range.start <= seq)
     }
 
     /// The first range that ends after `seq`: the one that holds it, or the next one above.
     pub fn at_or_after(&self, seq: DataSeq) -> Option<DataRange> {
-        self.ranges.get(self.first_ending_after(seq)).copied()
+        if seq < self.first.end {
+            return Some(self.first);
+        }
+        match self.rest.back() {
+            Some(last) if last.end > seq => self.rest.get(self.rest.partition_point(|held| held.end <= seq)).copied(),
+            _ => None,
+        }
     }
 
     /// Whether the set holds `seq`.
@@ -113,115 +124,164 @@ impl RangeSet {
     }
 
     /// Adds a range; returns how many sequence numbers were new.
+    #[inline]
     pub fn insert(&mut self, range: DataRange) -> u64 {
-        if range.is_empty() {
-            return 0;
-        }
-        if let Some(last) = self.ranges.back_mut()
-            && last.end == range.start
-        {
-            last.end = range.end;
-            self.total += range.len();
-            return range.len();
-        }
-        // New ends need no search either.
-        if self.ranges.back().is_none_or(|last| last.end < range.start) {
-            self.ranges.push_back(range);
-            self.total += range.len();
-            return range.len();
-        }
-        if self.ranges.front().is_some_and(|first| range.end < first.start) {
-            self.ranges.push_front(range);
-            self.total += range.len();
-            return range.len();
-        }
-        // The ranges that overlap or touch: from the first that ends at or after our start to the last that starts at or
-        // before our end.
-        let from = self.ranges.partition_point(|held| held.end < range.start);
-        let to = self.ranges.partition_point(|held| held.start <= range.end);
-        if from == to {
-            self.ranges.insert(from, range);
-            self.total += range.len();
-            return range.len();
-        }
-        let mut merged = range;
-        let mut held_before = 0;
-        for held in self.ranges.range(from..to) {
-            merged.start = merged.start.min(held.start);
-            merged.end = merged.end.max(held.end);
-            held_before += held.len();
-        }
-        self.ranges[from] = merged;
-        if to > from + 1 {
-            self.ranges.drain(from + 1..to);
-        }
-        let added = merged.len() - held_before;
+        let added = if range.is_empty() {
+            0
+        } else if self.is_empty() {
+            self.first = range;
+            range.len()
+        } else if range.start <= self.first.end {
+            self.insert_low(range)
+        } else {
+            self.insert_high(range)
+        };
         self.total += added;
         added
     }
 
-    /// Takes a range out; returns how many sequence numbers were in the set.
-    pub fn remove(&mut self, range: DataRange) -> u64 {
-        if range.is_empty() {
-            return 0;
-        }
-        if let Some(last) = self.ranges.back_mut()
-            && last.start == range.start
-            && last.end > range.end
-        {
-            last.start = range.end;
-            self.total -= range.len();
+    /// Adds a range that touches the first one or lies below it.
+    fn insert_low(&mut self, range: DataRange) -> u64 {
+        if range.end < self.first.start {
+            self.rest.push_front(self.first);
+            self.first = range;
             return range.len();
         }
-        let from = self.first_ending_after(range.start);
-        let to = self.ranges.partition_point(|held| held.start < range.end);
+        let mut held = self.first.len();
+        self.first = DataRange::between(self.first.start.min(range.start), self.first.end.max(range.end));
+        while let Some(next) = self.rest.front()
+            && next.start <= self.first.end
+        {
+            held += next.len();
+            self.first.end = self.first.end.max(next.end);
+            self.rest.pop_front();
+        }
+        self.first.len() - held
+    }
+
+    /// Adds a range that lies above the first one.
+    fn insert_high(&mut self, range: DataRange) -> u64 {
+        // New ends need no search.
+        match self.rest.back_mut() {
+            Some(last) if last.end == range.start => {
+                last.end = range.end;
+                return range.len();
+            }
+            Some(last) if last.end >= range.start => {}
+            _ => {
+                self.rest.push_back(range);
+                return range.len();
+            }
+        }
+        // The ranges that overlap or touch: from the first that ends at or after our start to the last that starts at or
+        // before our end.
+        let from = self.rest.partition_point(|held| held.end < range.start);
+        let to = self.rest.partition_point(|held| held.start <= range.end);
+        if from == to {
+            self.rest.insert(from, range);
+            return range.len();
+        }
+        let mut merged = range;
+        let mut held_before = 0;
+        for held in self.rest.range(from..to) {
+            merged.start = merged.start.min(held.start);
+            merged.end = merged.end.max(held.end);
+            held_before += held.len();
+        }
+        self.rest[from] = merged;
+        if to > from + 1 {
+            self.rest.drain(from + 1..to);
+        }
+        merged.len() - held_before
+    }
+
+    /// Takes a range out; returns how many sequence numbers were in the set.
+    #[inline]
+    pub fn remove(&mut self, range: DataRange) -> u64 {
+        if range.is_empty() || self.is_empty() {
+            return 0;
+        }
+        let removed = if self.first.start == range.start && self.first.end > range.end {
+            self.first.start = range.end;
+            range.len()
+        } else {
+            self.remove_low(range) + self.remove_high(range)
+        };
+        self.total -= removed;
+        if self.first.is_empty() {
+            self.first = self.rest.pop_front().unwrap_or_default();
+        }
+        removed
+    }
+
+    /// Takes a range out of the first one, which may be left empty.
+    fn remove_low(&mut self, range: DataRange) -> u64 {
+        let hit = self.first.intersect(&range);
+        if hit.is_empty() {
+            return 0;
+        }
+        let before = DataRange::between(self.first.start, hit.start);
+        let after = DataRange::between(hit.end, self.first.end);
+        if before.is_empty() {
+            self.first = after;
+        } else {
+            self.first = before;
+            if !after.is_empty() {
+                self.rest.push_front(after);
+            }
+        }
+        hit.len()
+    }
+
+    /// Takes a range out of those above the first one.
+    fn remove_high(&mut self, range: DataRange) -> u64 {
+        if self.rest.front().is_none_or(|lowest| range.end <= lowest.start) {
+            return 0;
+        }
+        let from = self.rest.partition_point(|held| held.end <= range.start);
+        let to = self.rest.partition_point(|held| held.start < range.end);
         if from >= to {
             return 0;
         }
-        let first = self.ranges[from];
-        let last = self.ranges[to - 1];
-        let held: u64 = self.ranges.range(from..to).map(DataRange::len).sum();
+        let first = self.rest[from];
+        let last = self.rest[to - 1];
+        let held: u64 = self.rest.range(from..to).map(DataRange::len).sum();
         let before = DataRange::between(first.start, range.start);
         let after = DataRange::between(range.end, last.end);
         match (before.is_empty(), after.is_empty()) {
-            (true, true) => drop(self.ranges.drain(from..to)),
+            (true, true) => drop(self.rest.drain(from..to)),
             (false, true) => {
-                self.ranges[from] = before;
-                drop(self.ranges.drain(from + 1..to));
+                self.rest[from] = before;
+                drop(self.rest.drain(from + 1..to));
             }
             (true, false) => {
-                self.ranges[to - 1] = after;
-                drop(self.ranges.drain(from..to - 1));
+                self.rest[to - 1] = after;
+                drop(self.rest.drain(from..to - 1));
             }
             (false, false) if to - from == 1 => {
-                self.ranges[from] = before;
-                self.ranges.insert(to, after);
+                self.rest[from] = before;
+                self.rest.insert(to, after);
             }
             (false, false) => {
-                self.ranges[from] = before;
-                self.ranges[to - 1] = after;
-                drop(self.ranges.drain(from + 1..to - 1));
+                self.rest[from] = before;
+                self.rest[to - 1] = after;
+                drop(self.rest.drain(from + 1..to - 1));
             }
         }
         let kept = if before.is_empty() { 0 } else { before.len() } + if after.is_empty() { 0 } else { after.len() };
-        self.total -= held - kept;
         held - kept
     }
 
     /// Takes out everything below `seq`; returns how many sequence numbers that was.
     pub fn remove_below(&mut self, seq: DataSeq) -> u64 {
         let mut removed = 0;
-        while let Some(first) = self.ranges.front_mut() {
-            if first.end <= seq {
-                removed += first.len();
-                self.ranges.pop_front();
-            } else {
-                if first.start < seq {
-                    removed += seq - first.start;
-                    first.start = seq;
-                }
-                break;
-            }
+        while !self.first.is_empty() && self.first.end <= seq {
+            removed += self.first.len();
+            self.first = self.rest.pop_front().unwrap_or_default();
+        }
+        if !self.first.is_empty() && self.first.start < seq {
+            removed += seq - self.first.start;
+            self.first.start = seq;
         }
         self.total -= removed;
         removed
@@ -229,16 +289,9 @@ impl RangeSet {
 
     /// Forgets everything; keeps the memory.
     pub fn clear(&mut self) {
-        self.ranges.clear();
+        self.first = DataRange::default();
+        self.rest.clear();
         self.total = 0;
-    }
-
-    fn first_ending_after(&self, seq: DataSeq) -> usize {
-        match (self.ranges.front(), self.ranges.back()) {
-            (Some(first), _) if first.end > seq => 0,
-            (_, Some(last)) if last.end <= seq => self.ranges.len(),
-            _ => self.ranges.partition_point(|held| held.end <= seq),
-        }
     }
 }
 
