@@ -91,6 +91,8 @@ impl Ewma {
     /// Adds a sample and returns the average.
     pub fn update(&mut self, sample: f64) -> f64 {
         let mean = self.mean.map_or(sample, |mean| mean + self.weight * (sample - mean));
+        // Decayed below the normal numbers it is zero: processors take many times as long over the others.
+        let mean = if mean.abs() < f64::MIN_POSITIVE { 0.0 } else { mean };
         self.mean = Some(mean);
         mean
     }

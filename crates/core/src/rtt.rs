@@ -19,6 +19,7 @@ impl RttEstimator {
     }
 
     /// Takes a sample: the time from sending a packet to its acknowledgement, and the delay the receiver says it added.
+    #[inline]
     pub fn on_sample(&mut self, sample: Duration, ack_delay: Duration) {
         self.latest = sample;
         self.max = self.max.max(sample);

@@ -43,10 +43,12 @@ pub(crate) fn fastest_for_head<'a>(
     queue: &Queue,
     available: impl Fn(&SubflowView) -> bool,
 ) -> Option<&'a SubflowView> {
-    let open = || view.usable().filter(|subflow| subflow.has_room() && available(subflow));
-    let fresh =
-        queue.lost_segment().and_then(|lost| fastest(open().filter(|subflow| !lost.was_carried_by(subflow.id))));
-    fresh.or_else(|| fastest(open()))
+    let lost = queue.lost_segment();
+    let open = view.usable().filter(|subflow| subflow.has_room() && available(subflow));
+    open.min_by_key(|subflow| {
+        let carried = lost.is_some_and(|lost| lost.was_carried_by(subflow.id));
+        (carried, subflow.srtt.unwrap_or(Duration::ZERO), subflow.id)
+    })
 }
 
 /// The usable subflows with room that are slower than `fast`, the fastest of them first.

@@ -96,6 +96,8 @@ impl Session {
                 Decision::Wait => break,
             }
         }
+        // What was sent made room for more to be written.
+        self.wake_writers();
         self.mark_app_limited();
         None
     }
@@ -147,7 +149,6 @@ impl Session {
             self.totals.duplicated += bytes - self.config.record_header;
         }
         self.queue.on_assigned(now, range, id);
-        self.wake_writers();
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return Decision::Again };
         let view = &mut self.view.subflows[id.index()];
         if !copy && path.queue.is_empty() && path.lets_go(now, view) && bytes <= view.mss {
@@ -156,12 +157,16 @@ impl Session {
             return self.launch(now, id.index(), range, content, false, None).map_or(Decision::Again, Decision::Sent);
         }
         path.queue.push_back(Queued { range, bytes, copy });
+        self.waiting += 1;
         view.queued += bytes;
         Decision::Again
     }
 
     /// The next packet that a path's pacer and carrier let go; paths take turns.
     fn poll_queued(&mut self, now: Time) -> Option<Outgoing> {
+        if self.waiting == 0 {
+            return None;
+        }
         let count = self.paths.len();
         let mut next = self.turn;
         for _ in 0..count {
@@ -178,6 +183,7 @@ impl Session {
                 }
                 let Some(queued) = path.queue.pop_front() else { break };
                 view.queued -= queued.bytes;
+                self.waiting -= 1;
                 if queued.bytes > view.mss {
                     // The carrier's datagrams have shrunk: the data is pending again and cut anew.
                     self.queue.on_unassigned(queued.range);
@@ -363,7 +369,14 @@ impl Session {
     /// When [`on_timeout`](Self::on_timeout) and [`poll_transmit`](Self::poll_transmit) must be called at the latest.
     pub fn next_timeout(&self) -> Option<Time> {
         let quiet_until = if self.quiet_until == Time::ZERO { self.first_deadline() } else { self.quiet_until };
-        let mut next = self.cc.next_timer().unwrap_or(Time::MAX).min(quiet_until);
+        let next = self.cc.next_timer().unwrap_or(Time::MAX).min(quiet_until);
+        let next = if self.waiting == 0 { next } else { next.min(self.next_paced()) };
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// When the first pacer lets something go.
+    fn next_paced(&self) -> Time {
+        let mut next = Time::MAX;
         for (path, view) in self.paths.iter().zip(&self.view.subflows) {
             if let Some(path) = path
                 && view.pacing.is_some()
@@ -373,7 +386,7 @@ impl Session {
                 next = next.min(path.pacer.next());
             }
         }
-        (next < Time::MAX).then_some(next)
+        next
     }
 
     /// When the first timer runs out of those that only acknowledgements and records move: all but pacing and the
@@ -468,6 +481,7 @@ impl Session {
         }
         while let Some(again) = self.path_mut(id).and_then(|path| path.resend.pop_front()) {
             self.view.subflows[id.index()].queued -= again.bytes;
+            self.waiting -= 1;
             self.queue.on_copy_ended(again.range, false);
         }
         self.take_back_unsent(id);
@@ -482,6 +496,7 @@ impl Session {
     pub(crate) fn take_back_unsent(&mut self, id: SubflowId) {
         while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
             self.view.subflows[id.index()].queued -= queued.bytes;
+            self.waiting -= 1;
             self.queue.on_unassigned(queued.range);
         }
     }

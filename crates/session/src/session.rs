@@ -94,6 +94,8 @@ pub struct Session {
     /// Right edge of the receive window as last advertised.
     pub(crate) advertised: DataSeq,
     pub(crate) events: VecDeque<SessionEvent>,
+    /// Records in the queues of all paths, new and to be sent again: mostly none, and then nobody need look at every path.
+    pub(crate) waiting: usize,
     /// Flows that owe the peer a control record.
     pub(crate) control_flows: VecDeque<FlowId>,
     /// Flows with data that their window forbids, or `None` for the connection: the peer is asked at `blocked_probe`.
@@ -138,6 +140,7 @@ impl Session {
             arrivals: Arrivals::default(),
             consumed: 0,
             events: VecDeque::new(),
+            waiting: 0,
             control_flows: VecDeque::new(),
             blocked_flows: Vec::new(),
             blocked_probe: None,

@@ -62,6 +62,7 @@ impl Session {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let Ok(place) = path.resend.binary_search_by_key(&first, |again| again.first) else { return };
         let Some(again) = path.resend.remove(place) else { return };
+        self.waiting -= 1;
         path.on_alive(now);
         let view = &mut self.view.subflows[id.index()];
         view.queued -= again.bytes;
@@ -82,6 +83,7 @@ impl Session {
         let view = &mut self.view.subflows[id.index()];
         let Some(sent) = path.on_lost(packet, view) else { return };
         path.queue_again(packet, &sent, view);
+        self.waiting += 1;
         self.stir(Time::ZERO);
         self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
     }
@@ -90,6 +92,7 @@ impl Session {
     pub(crate) fn resend(&mut self, now: Time, index: usize) -> Option<Outgoing> {
         let path = self.paths[index].as_mut()?;
         let again = path.resend.pop_front()?;
+        self.waiting -= 1;
         path.fast_retransmit = false;
         self.view.subflows[index].queued -= again.bytes;
         self.queue.on_resent(again.range);
