@@ -3,7 +3,7 @@
 //! Each command has a file of its name; `files` is the file service that they share, `demo` the demonstration.
 //!
 //! Dependencies: `clap` parses arguments and writes the help; `anyhow` carries errors with their causes to the user,
-//! `thiserror` writes the code of the typed ones below; `tokio` drives the transport and the signals; `cap-std` and
+//! `thiserror` writes the code of the typed ones below; `rustix` locks, kills and detaches for `emu`; `tokio` drives the transport and the signals; `cap-std` and
 //! `cap-fs-ext` open files beneath a folder and nowhere else; `sha2` verifies transfers; `indicatif` draws progress bars;
 //! `serde` and `serde_json` write JSON; `tracing` and `tracing-subscriber` are the log; `rand_xoshiro` (with
 //! `rand_core`) makes the demonstration's file, and `tempfile` the folder it lives in. The others are our own crates.
@@ -11,6 +11,7 @@
 mod algorithms;
 mod client;
 mod demo;
+mod emu;
 mod files;
 mod get;
 mod interrupt;
@@ -25,10 +26,12 @@ mod target;
 mod transfer;
 
 use std::io;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitCode, ExitStatus};
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
+use rustix::process::Signal;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -65,6 +68,7 @@ enum Command {
     Perf(perf::Args),
     Demo(demo::Args),
     Sim(sim::Args),
+    Emu(emu::Args),
     Algorithms(algorithms::Args),
 }
 
@@ -72,6 +76,25 @@ enum Command {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct CheckFailed(String);
+
+/// A command that was run has failed, with this exit code: it is ours, too, and the command has said why.
+#[derive(Debug, thiserror::Error)]
+#[error("the command ended with exit code {0}")]
+struct Exited(u8);
+
+impl Exited {
+    /// By a signal: 128 and its number, as shells have it.
+    fn by(signal: Signal) -> Self {
+        Self(u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_ERROR))
+    }
+}
+
+impl From<ExitStatus> for Exited {
+    fn from(status: ExitStatus) -> Self {
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        Self(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_ERROR))
+    }
+}
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -86,6 +109,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(Exited(code)) = error.downcast_ref() {
+                return ExitCode::from(*code);
+            }
             eprintln!("manypath: {error:#}");
             ExitCode::from(if error.is::<CheckFailed>() { EXIT_CHECK_FAILED } else { EXIT_ERROR })
         }
@@ -108,6 +134,10 @@ fn run(cli: Cli) -> Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
+        if let Command::Emu(args) = cli.command {
+            // It leaves signals to the programs that it runs.
+            return emu::run(args).await;
+        }
         let interrupt = Interrupt::listen().context("cannot listen for signals")?;
         match cli.command {
             Command::Serve(args) => serve::run(&args, &interrupt).await,
@@ -116,6 +146,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Perf(args) => perf::run(&args, &interrupt).await,
             Command::Demo(args) => demo::run(&args, &interrupt).await,
             Command::Sim(args) => sim::run(args, &interrupt).await,
+            Command::Emu(args) => emu::run(args).await,
             Command::Algorithms(args) => algorithms::run(&args),
         }
     })

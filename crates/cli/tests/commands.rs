@@ -20,7 +20,7 @@ fn algorithms_are_listed() {
 
 #[test]
 fn help_has_examples_and_mistakes_are_errors() {
-    for command in ["serve", "get", "put", "perf", "demo", "sim", "algorithms"] {
+    for command in ["serve", "get", "put", "perf", "demo", "sim", "algorithms", "emu"] {
         let help = run([command, "--help"]);
         assert_eq!(help.code, Some(0));
         assert!(help.out.contains("Examples:\n  manypath "), "{command}: {}", help.out);

@@ -98,6 +98,11 @@ impl TunConfig {
             realtime: true,
         })
     }
+
+    /// The names of the scenario's links, which paths list by index.
+    pub fn link_names(&self) -> impl Iterator<Item = &str> {
+        self.links.iter().map(|link| link.name.as_str())
+    }
 }
 
 /// Adds the paths of a connection that are not there yet, and returns where each of its paths is.

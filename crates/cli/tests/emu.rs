@@ -1,0 +1,191 @@
+//! `emu`: namespaces come and go with the commands. These tests need root and /dev/net/tun; without them they say that they are
+//! skipped.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use support::{Place, Said, manypath, run, wait_until};
+
+/// Links in the background, with a name that no other test has; down when dropped.
+struct Up {
+    name: String,
+}
+
+impl Up {
+    /// `None` where the system does not let us.
+    fn start(name: &str) -> Option<Self> {
+        let name = unique(name);
+        let said = run(["emu", "up", "--name", &name]);
+        if said.code == Some(2) && said.err.contains("root") {
+            eprintln!("skipped: {}", said.err);
+            return None;
+        }
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert!(said.out.contains("10.2.0.1 > 10.2.0.2") && said.out.contains("emu exec --name"), "{}", said.out);
+        Some(Self { name })
+    }
+
+    fn status(&self) -> Option<Value> {
+        let said = run(["emu", "status", "--json"]);
+        said.json().as_array().unwrap().iter().find(|links| links["name"] == self.name.as_str()).cloned()
+    }
+
+    fn exec(&self, side: &[&str], command: &str) -> Said {
+        run([&["emu", "exec", "--name", &self.name][..], side, &["--", "sh", "-c", command]].concat())
+    }
+
+    fn down(&self) -> Said {
+        run(["emu", "down", "--name", &self.name])
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.down();
+    }
+}
+
+fn unique(name: &str) -> String {
+    format!("{name}-{}", std::process::id())
+}
+
+fn socket(name: &str) -> bool {
+    Path::new("/run/manypath/emu").join(name).exists()
+}
+
+fn is_root() -> bool {
+    let said = Command::new("id").arg("-u").output().unwrap();
+    let root = said.stdout == b"0\n";
+    if !root {
+        eprintln!("skipped: namespaces are made by root only");
+    }
+    root
+}
+
+#[test]
+fn links_stay_up_until_taken_down() {
+    let Some(up) = Up::start("stay") else { return };
+    let status = up.status().unwrap();
+    assert_eq!(status["paths"][1]["client"], "10.2.0.1");
+    assert_eq!(status["paths"][1]["forward"]["links"][0], "link2");
+    assert_eq!(status["links"].as_array().unwrap().len(), 4);
+
+    let ours = fs::read_link("/proc/self/ns/net").unwrap();
+    let inside = up.exec(&[], "readlink /proc/self/ns/net; cat /proc/net/dev; exit 5");
+    assert_eq!(inside.code, Some(5));
+    assert!(inside.out.contains("path1:") && inside.out.contains("path2:") && !inside.out.contains("path3:"));
+    assert!(!inside.out.starts_with(ours.to_str().unwrap()));
+    let other = up.exec(&["--server"], "readlink /proc/self/ns/net");
+    assert!(!inside.out.starts_with(&other.out));
+
+    run(["emu", "up", "--name", &up.name]).fails_with(&["are up", "emu down --name"]);
+    let holder = format!("/proc/{}", status["pid"]);
+    assert!(Path::new(&holder).exists());
+    assert_eq!(up.down().code, Some(0));
+    assert!(up.status().is_none() && !socket(&up.name));
+    wait_until("the holder is gone", || !Path::new(&holder).exists());
+    up.down().fails_with(&["no links"]);
+}
+
+#[test]
+fn a_killed_holder_leaves_nothing_that_the_next_does_not_remove() {
+    let Some(up) = Up::start("killed") else { return };
+    let status = up.status().unwrap();
+    let namespace = status["client_namespace"].as_str().unwrap();
+    assert!(fs::metadata(namespace).is_ok());
+    let killed = Command::new("kill").args(["-9", &status["pid"].to_string()]).status().unwrap();
+    assert!(killed.success());
+    wait_until("the holder is gone", || fs::metadata(namespace).is_err());
+    assert!(socket(&up.name));
+    assert!(up.status().is_none());
+    assert!(!socket(&up.name), "whoever looks removes what is dead");
+
+    let again = run(["emu", "up", "--name", &up.name]);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+}
+
+/// A command that does not end of itself, with a server beside it.
+fn long(name: &str, place: &Place, beside: &str) -> Child {
+    let program = env!("CARGO_BIN_EXE_manypath");
+    let server = format!("{beside} {program} perf -s --state {}", place.path("state").display());
+    let mut command = manypath(["emu", "run", "--name", name, "--server", &server, "--", "sleep", "1000"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the command runs", || children_of_namespaces(child.id()).len() == 2);
+    child
+}
+
+/// Processes that a manypath process has started.
+fn children_of_namespaces(parent: u32) -> Vec<String> {
+    let listed = Command::new("ps").args(["-o", "pid=", "--ppid", &parent.to_string()]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn run_ends_with_its_command_and_gives_its_exit_code() {
+    if !is_root() {
+        return;
+    }
+    let name = unique("code");
+    let said = run(["emu", "run", "--name", &name, "--", "sh", "-c", "cat /proc/net/dev; exit 7"]);
+    assert_eq!(said.code, Some(7), "{}", said.err);
+    assert!(said.out.contains("path2:") && !socket(&name));
+    run(["emu", "run", "--name", &name, "--", "/does/not/exist"]).fails_with(&["cannot run /does/not/exist"]);
+    run(["emu", "run", "--name", &name, "--server", "exit 3", "--", "true"]).fails_with(&["server has ended"]);
+    assert!(!socket(&name));
+}
+
+#[test]
+fn run_tears_down_when_interrupted_ended_or_killed() {
+    if !is_root() {
+        return;
+    }
+    for (signal, code) in [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None)] {
+        let (name, place) = (unique(&signal[1..]), Place::new());
+        // What a server has started beside itself can be ended only by a process that lives.
+        let process = long(&name, &place, if code.is_some() { "sleep 1234 &" } else { "exec" });
+        let children = children_of_namespaces(process.id());
+        assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap().success());
+        let said: Said = process.wait_with_output().unwrap().into();
+        assert_eq!(said.code, code, "{}", said.err);
+        for child in children {
+            wait_until("its programs are gone", || !Path::new("/proc").join(&child).exists());
+        }
+        run(["emu", "status"]);
+        assert!(!socket(&name));
+    }
+}
+
+#[test]
+fn down_ends_a_run() {
+    if !is_root() {
+        return;
+    }
+    let (name, place) = (unique("ended"), Place::new());
+    let process = long(&name, &place, "");
+    assert_eq!(run(["emu", "down", "--name", &name]).code, Some(0));
+    let said: Said = process.wait_with_output().unwrap().into();
+    assert_eq!(said.code, Some(143), "{}", said.err);
+}
+
+#[test]
+fn mistakes_are_errors_with_remedies() {
+    run(["emu", "up", "--name", "a/b"]).fails_with(&["letters, digits"]);
+    run(["emu", "up", "/does/not/exist.toml"]).fails_with(&["/does/not/exist.toml"]);
+    run(["emu", "exec", "--name", "nobody", "--", "true"]).fails_with(&["no links"]);
+    run(["emu", "run"]).fails_with(&["COMMAND"]);
+    let mut nothing = manypath(["emu", "up", "-"]);
+    let mut child = nothing.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let text = "duration = \"1s\"\ntopology = \"two-links\"\n[[source]]\nname = \"s\"\nroute = [\"link1\"]\nrate = \"1Mbit\"\n";
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+    let said: Said = child.wait_with_output().unwrap().into();
+    said.fails_with(&["no connection", "add a [[connection]]"]);
+    for command in ["up", "run", "shell", "exec", "status", "down"] {
+        let help = run(["emu", command, "--help"]);
+        assert_eq!(help.code, Some(0));
+        assert!(help.out.contains("Examples:\n  manypath emu "), "{}", help.out);
+    }
+}
