@@ -1,6 +1,8 @@
 //! Compiles `bpf/*.bpf.c`: with clang to BPF objects (feature `kernel`), and with the host's compiler, without their callbacks,
 //! to a library for tests.
 //!
+//! The library that `manypath kernel run` loads into programs (`preload/preload.c`) is compiled with the host's compiler too.
+//!
 //! Without clang the crate builds all the same, with no object in it, and a warning says what to install.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +12,8 @@ use std::{env, fs};
 const INSTALL: &str = "install clang and libbpf-dev (Debian: apt-get install clang libbpf-dev libelf-dev zlib1g-dev)";
 
 fn main() {
-    let bpf = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("bpf");
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let bpf = root.join("bpf");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     println!("cargo::rerun-if-changed={}", bpf.display());
     println!("cargo::rerun-if-env-changed=CLANG");
@@ -28,6 +31,7 @@ fn main() {
     // Functions that only the kernel's callbacks use are unused here.
     host.file(bpf.join("host.c")).files(sources).std("gnu11").warnings_into_errors(true);
     host.flag_if_supported("-Wno-unused-function").compile("manypath_bpf_host");
+    preload(&root, &out);
 }
 
 /// The programs, in alphabetical order.
@@ -76,4 +80,16 @@ fn list(objects: &[(String, PathBuf)]) -> String {
         .map(|(name, path)| format!("    ({name:?}, aligned!({:?})),\n", path.display().to_string()))
         .collect();
     format!("&[\n{rows}]\n")
+}
+
+/// The library that `manypath kernel run` loads into programs.
+fn preload(root: &Path, out: &Path) {
+    let source = root.join("preload/preload.c");
+    println!("cargo::rerun-if-changed={}", source.display());
+    let compiler = cc::Build::new().opt_level(2).debug(false).pic(true).get_compiler();
+    let flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fvisibility=hidden", "-s", "-o"];
+    let mut command = compiler.to_command();
+    command.args(flags).arg(out.join("libmanypath_preload.so")).arg(&source).arg("-ldl");
+    let status = command.status().unwrap_or_else(|error| panic!("{} does not run: {error}", compiler.path().display()));
+    assert!(status.success(), "{} does not compile", source.display());
 }

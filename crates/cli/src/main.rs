@@ -15,6 +15,7 @@ mod emu;
 mod files;
 mod get;
 mod interrupt;
+mod kernel;
 mod output;
 mod perf;
 mod progress;
@@ -70,6 +71,7 @@ enum Command {
     Sim(sim::Args),
     Emu(emu::Args),
     Algorithms(algorithms::Args),
+    Kernel(kernel::Args),
 }
 
 /// A check on what was done has failed: exit code 1.
@@ -129,8 +131,10 @@ fn run(cli: Cli) -> Result<()> {
         let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_filter(filter);
         tracing_subscriber::registry().with(layer).init();
     }
-    if let Command::Algorithms(args) = &cli.command {
-        return algorithms::run(args);
+    match &cli.command {
+        Command::Algorithms(args) => return algorithms::run(args),
+        Command::Kernel(args) => return kernel::run(args),
+        _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
@@ -148,6 +152,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Sim(args) => sim::run(args, &interrupt).await,
             Command::Emu(args) => emu::run(args).await,
             Command::Algorithms(args) => algorithms::run(&args),
+            Command::Kernel(args) => kernel::run(&args),
         }
     })
 }

@@ -4,9 +4,18 @@
 //! Without the feature `kernel`, or where clang was missing at build time, [`objects`] is empty.
 //!
 //! Dependencies: `libbpf-rs` loads the objects (feature `kernel` only; the reference loader, with CO-RE and `struct_ops`);
-//! `cc` compiles the programs' arithmetic for the host, for tests.
+//! `cc` compiles the programs' arithmetic for the host, for tests, and the library of [`run`]; `netlink-packet-core` encodes
+//! netlink messages; `object` reads a program's ELF header; `rustix` makes system calls; `serde` describes what the command
+//! line prints as JSON; `tempfile` replaces files as a whole; `thiserror` writes the code of error types.
 
+pub mod doctor;
+pub mod interfaces;
 mod layout;
+mod netlink;
+pub mod path_manager;
+pub mod paths;
+pub mod run;
+mod sysctl;
 
 pub use layout::{Connection, Counter, Group, Info, MAX_SUBFLOWS, Member, Phase, Weights};
 
@@ -50,6 +59,11 @@ pub fn objects() -> impl Iterator<Item = Object> {
         let (_, name, kernel_name) = NAMES.iter().find(|(known, ..)| known == file)?;
         Some(Object { name, kernel_name, elf })
     })
+}
+
+/// The kernel's name of the controller that Manypath calls `name`; `name` itself if it is no name of ours.
+pub fn kernel_name(name: &str) -> &str {
+    NAMES.iter().find(|(_, ours, _)| *ours == name).map_or(name, |(.., kernel_name)| kernel_name)
 }
 
 #[cfg(test)]

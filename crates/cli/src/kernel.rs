@@ -1,0 +1,37 @@
+//! `kernel`: coupled congestion control for the kernel's own Multipath TCP.
+
+mod doctor;
+mod paths;
+mod run;
+
+use anyhow::Result;
+
+/// Coupled congestion control for the kernel's Multipath TCP, by BPF
+///
+/// Begin with `doctor`; then `load` a controller, give every uplink a subflow with `paths set`, and `run` any program over
+/// all of them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  manypath kernel doctor
+  manypath kernel paths set wlan0 wwan0
+  manypath kernel run -- curl -O https://example.org/big.iso")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Doctor(doctor::Args),
+    Paths(paths::Args),
+    Run(run::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Doctor(args) => doctor::run(args),
+        Command::Paths(args) => paths::run(args),
+        Command::Run(args) => run::run(args),
+    }
+}
