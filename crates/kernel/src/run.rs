@@ -106,10 +106,11 @@ pub fn is_default(controller: &str) -> bool {
 /// # Errors
 /// If it cannot: why, and what to do.
 pub fn check(controller: Option<&str>) -> Result<(), RunError> {
-    let made = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::MPTCP));
-    let made = made.map_err(|error| RunError::NoMultipath(error.into()))?;
+    let make = |protocol| socket(AddressFamily::INET, SocketType::STREAM, Some(protocol));
+    make(ipproto::MPTCP).map_err(|error| RunError::NoMultipath(error.into()))?;
     let Some(name) = controller else { return Ok(()) };
-    match sockopt::set_tcp_congestion(&made, name) {
+    // A Multipath TCP socket takes any name until it has its first subflow: ask a TCP socket.
+    match make(ipproto::TCP).and_then(|tcp| sockopt::set_tcp_congestion(&tcp, name)) {
         Ok(()) => Ok(()),
         Err(Errno::PERM) => Err(RunError::NotAllowed(name.to_owned())),
         Err(_) => Err(RunError::NoController {
