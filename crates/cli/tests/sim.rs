@@ -91,12 +91,40 @@ fn mistakes_are_named_with_their_place_and_remedy() {
     with(&["--set", "duration=5"]).fails_with(&["duration=5:1:10", "has no unit: write"]);
     with(&["--set", "connection.cc=none"]).fails_with(&["built-in.toml:7", "no algorithm is called 'none'", "cubic"]);
     with(&["--set", "link.loss=1%"]).fails_with(&["link.loss=1%:1:6", "no [[link]] table", "link.NAME.KEY"]);
-    with(&["--seed", "18446744073709551615"]).fails_with(&["--seed is too large"]);
+    with(&["--seed", "18446744073709551615"]).fails_with(&["is not in"]);
     let mut command = manypath(["sim", "run", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"duration = \"1s\"\nspeed = 3\n").unwrap();
     let said: support::Said = child.wait_with_output().unwrap().into();
     said.fails_with(&["standard input:2:1", "unknown field `speed`"]);
+}
+
+#[test]
+fn tables_and_figures_are_written() {
+    let place = Place::new();
+    let (tables, plot) = (place.path("tables"), place.path("run.svg"));
+    let with = || {
+        let mut command = manypath(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--seeds", "2", "--parquet"]);
+        command.arg(&tables).arg("--plot").arg(&plot);
+        command
+    };
+    let said_first = said(with());
+    assert_eq!((said_first.code, said_first.err.as_str()), (Some(0), ""));
+    let (runs, facts) = manypath_output::read_table(&tables.join("runs.parquet")).unwrap();
+    assert_eq!(runs.rows(), 2);
+    let fact = |key: &str| facts.iter().find(|(held, _)| held == key).map(|(_, value)| value.as_str());
+    assert_eq!(fact("manypath.scenario"), Some(manypath_scenario::built_in()));
+    assert_eq!(fact("manypath.overrides"), Some("duration=2s\nwarmup=0s"));
+    assert_eq!((fact("manypath.seed"), fact("manypath.runs")), (Some("1"), Some("2")));
+    // Drawing asks for time series, so there are tables of them too.
+    let series = manypath_output::read_table(&tables.join("subflow_series.parquet")).unwrap().0;
+    assert_eq!(series.rows(), 2 * 2 * 500);
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    assert!(svg.contains("congestion window (kB)") && svg.contains("multipath 1"), "{svg}");
+    said(with());
+    assert_eq!(std::fs::read_to_string(&plot).unwrap(), svg);
+    run(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--plot", "/dev/full"])
+        .fails_with(&["cannot write /dev/full", "No space left"]);
 }
 
 #[test]

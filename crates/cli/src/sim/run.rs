@@ -17,19 +17,23 @@ use super::summary;
 use crate::interrupt::Interrupt;
 use crate::{CheckFailed, output};
 
+/// Seeds are counted on from here and still fit a signed number, which is what tables have.
+const LAST_SEED: u64 = 1 << 62;
+
 /// Simulate a scenario and print what came of it
 ///
 /// The same scenario and seed give the same output, byte for byte, on any number of threads.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath sim run mine.toml\n  manypath sim run mine.toml --seed 7 --json\n  \
     manypath sim run mine.toml --seeds 20 --set connection.cc=olia --set link.lte.loss=1%\n  \
+    manypath sim run mine.toml --seeds 20 --parquet results --plot run.svg\n  \
     manypath sim run --set duration=5s          # the built-in scenario")]
 pub(crate) struct Args {
     /// The scenario; `-` reads standard input, and without it the built-in one runs
     file: Option<PathBuf>,
 
     /// The seed of everything random, or the first of several
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=LAST_SEED))]
     seed: u64,
 
     /// Run with so many seeds, counted from --seed; the table shows means and ranges
@@ -47,18 +51,24 @@ pub(crate) struct Args {
     /// Print the reports as JSON: one, or a list with --seeds
     #[arg(long)]
     json: bool,
+
+    /// Write the results as Parquet tables into this folder
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+
+    /// Draw the time series of the run (of the first seed, with --seeds)
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
 }
 
 impl Args {
     /// What runs without any words.
     pub(super) fn built_in() -> Self {
-        Self { file: None, seed: 1, seeds: None, jobs: None, set: Vec::new(), json: false }
+        Self { file: None, seed: 1, seeds: None, jobs: None, set: Vec::new(), json: false, parquet: None, plot: None }
     }
 
-    fn seeds(&self) -> Result<Vec<u64>> {
-        let count = self.seeds.map_or(1, NonZeroU32::get);
-        let end = self.seed.checked_add(u64::from(count)).context("--seed is too large to count on from there")?;
-        Ok((self.seed..end).collect())
+    fn seeds(&self) -> Vec<u64> {
+        (self.seed..).take(self.seeds.map_or(1, |count| count.get() as usize)).collect()
     }
 }
 
@@ -83,8 +93,13 @@ pub(crate) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
 
 fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
     let document = args.file.as_deref().map_or_else(|| Ok(Document::built_in()), Document::read)?;
-    let scenario = document.parse(&args.set)?;
+    let mut scenario = document.parse(&args.set)?;
+    if args.plot.is_some() && scenario.sample.is_none() {
+        // Measuring changes nothing but itself.
+        scenario.sample = Some((scenario.duration / PLOT_SAMPLES).max(manypath_core::Duration::from_micros(1)));
+    }
     let reports = reports(args, &document, &scenario, stop)?;
+    write_files(args, &document, &reports)?;
     match reports.as_slice() {
         [only] if args.seeds.is_none() => {
             output::text(&if args.json { only.to_json() } else { only.to_table() })?;
@@ -95,8 +110,29 @@ fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
+/// Writes the files that were asked for.
+fn write_files(args: &Args, document: &Document, reports: &[Report]) -> Result<()> {
+    if let Some(folder) = &args.parquet {
+        let overrides: Vec<_> = args.set.iter().map(Override::to_string).collect();
+        let facts = [
+            ("manypath.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("manypath.scenario", document.text().to_owned()),
+            ("manypath.overrides", overrides.join("\n")),
+            ("manypath.seed", args.seed.to_string()),
+            ("manypath.runs", reports.len().to_string()),
+        ];
+        let facts = facts.map(|(key, value)| (key.to_owned(), value));
+        manypath_output::write_tables(folder, &manypath_output::run_tables(reports), &facts)?;
+    }
+    if let Some(path) = &args.plot {
+        let figure = reports.first().and_then(manypath_output::run_figure).context("there is nothing to draw")?;
+        manypath_output::write_file(path, figure.to_svg().as_bytes())?;
+    }
+    Ok(())
+}
+
 fn reports(args: &Args, document: &Document, scenario: &Scenario, stop: &AtomicBool) -> Result<Vec<Report>> {
-    let seeds = args.seeds()?;
+    let seeds = args.seeds();
     let jobs: Vec<_> = seeds.iter().map(|seed| Job { scenario, seed: *seed }).collect();
     let threads = args.jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     let bar = bar(seeds.len());
@@ -126,6 +162,9 @@ fn explained(error: RunError, document: &Document, scenario: &Scenario) -> anyho
         None => anyhow!("{error}"),
     }
 }
+
+/// How many samples a figure has where the scenario asks for none.
+const PLOT_SAMPLES: u64 = 500;
 
 /// What a whole run is on the bar.
 const WHOLE: u64 = 1000;

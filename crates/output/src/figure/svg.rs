@@ -1,0 +1,402 @@
+//! Drawing.
+
+use core::fmt::Write as _;
+
+use super::scale::Scale;
+use super::{Axis, Figure, Mark, Panel, Series};
+
+/// Width of the figure, pixels.
+const WIDTH: f64 = 820.0;
+/// Height of a panel's field.
+const HEIGHT: f64 = 190.0;
+/// Height of the field where there is but one panel.
+const TALL: f64 = 420.0;
+/// Room to the left, for tick labels and the axis label.
+const LEFT: f64 = 74.0;
+/// Room above, for the title.
+const TOP: f64 = 40.0;
+/// Room between panels.
+const GAP: f64 = 26.0;
+/// Room below, for tick labels and the axis label.
+const BOTTOM: f64 = 46.0;
+/// How far markers reach out of the field.
+const MARGIN: f64 = 4.0;
+/// Length of the piece of line that goes with a label.
+const SAMPLE: f64 = 22.0;
+/// Height of a label.
+const LINE: f64 = 14.0;
+/// Mean width of a character.
+const CHARACTER: f64 = 6.7;
+/// The most characters of a label.
+const LABEL: usize = 28;
+
+/// Colours that the colour-blind can tell apart (after Okabe and Ito), dark enough for light pages and light enough for
+/// dark ones; and the dashes of lines.
+const STYLES: [(&str, &str, &str); 6] = [
+    ("#0060a8", "#6cb8ff", ""),
+    ("#b84a00", "#ff9d57", "7 3"),
+    ("#007a5a", "#3fd0a4", "2 3"),
+    ("#8a3a86", "#e59be0", "10 3 2 3"),
+    ("#6b5900", "#e6cf4a", "14 4"),
+    ("#444b54", "#c2c8d0", "5 2 1 2 1 2"),
+];
+
+pub(super) fn draw(figure: &Figure) -> String {
+    let field = if figure.panels.len() > 1 { HEIGHT } else { TALL };
+    let right = right_margin(figure);
+    // Panels are few.
+    let count = figure.panels.len() as f64;
+    let height = TOP + count * field + (count - 1.0).max(0.0) * GAP + BOTTOM;
+    let mut out = String::new();
+    head(&mut out, figure, height);
+    let all = || figure.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
+    let ends = (LEFT, WIDTH - right);
+    let x = Scale::new(&tight(&figure.x), all().map(|point| point.0), ends);
+    for (index, panel) in figure.panels.iter().enumerate() {
+        let top = TOP + index as f64 * (field + GAP);
+        let values = panel.series.iter().flat_map(|series| &series.points).map(|point| point.1);
+        let y = Scale::new(&panel.y, values, (top + field, top));
+        let frame = Frame { left: LEFT, right: ends.1, top, bottom: top + field };
+        frame_and_ticks(&mut out, &frame, &x, &y, &panel.y);
+        // What is outside of the field is cut away.
+        let (left, top) = (frame.left - MARGIN, frame.top - MARGIN);
+        let (width, height) = (frame.right - left + MARGIN, frame.bottom - top + MARGIN);
+        write(
+            &mut out,
+            format_args!(
+                "<svg x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+                 viewBox=\"{left:.1} {top:.1} {width:.1} {height:.1}\">\n"
+            ),
+        );
+        for (place, series) in panel.series.iter().enumerate() {
+            one(&mut out, series, style(series, place), &x, &y);
+        }
+        out.push_str("</svg>\n");
+        labels(&mut out, panel, &frame, &y);
+    }
+    write(
+        &mut out,
+        format_args!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n</svg>\n",
+            (ends.0 + ends.1) / 2.0,
+            height - 10.0,
+            escape(&figure.x.label)
+        ),
+    );
+    out
+}
+
+/// Writing to a string cannot fail.
+fn write(out: &mut String, text: core::fmt::Arguments<'_>) {
+    let _ = out.write_fmt(text);
+}
+
+/// The horizontal axis begins and ends with the data.
+fn tight(axis: &Axis) -> Axis {
+    Axis { tight: true, ..axis.clone() }
+}
+
+/// The style of a series: what it asks for, or its place.
+fn style(series: &Series, place: usize) -> usize {
+    series.style.unwrap_or(place) % STYLES.len()
+}
+
+/// Room for the longest label.
+fn right_margin(figure: &Figure) -> f64 {
+    let labels = figure.panels.iter().flat_map(|panel| &panel.series).map(|series| shortened(&series.label));
+    let longest = labels.map(|label| label.chars().count()).max().unwrap_or(0);
+    16.0 + SAMPLE + 6.0 + longest as f64 * CHARACTER
+}
+
+fn shortened(label: &str) -> String {
+    if label.chars().count() <= LABEL {
+        label.to_owned()
+    } else {
+        label.chars().take(LABEL - 1).chain(['…']).collect()
+    }
+}
+
+fn head(out: &mut String, figure: &Figure, height: f64) {
+    write(
+        out,
+        format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
+             role=\"img\" class=\"figure\">\n<title>{}</title>\n<style>\n",
+            escape(&figure.title)
+        ),
+    );
+    out.push_str(".figure { --ink: #1b1f24; --soft: #5a626c; --grid: #d5dae0; --paper: #ffffff; }\n");
+    for (index, (light, _, dash)) in STYLES.iter().enumerate() {
+        write(out, format_args!(".figure {{ --c{index}: {light}; }} .figure .l{index} {{ stroke: var(--c{index});"));
+        if !dash.is_empty() {
+            write(out, format_args!(" stroke-dasharray: {dash};"));
+        }
+        write(out, format_args!(" }} .figure .p{index} {{ stroke: var(--c{index}); }}\n"));
+    }
+    out.push_str("@media (prefers-color-scheme: dark) {\n");
+    out.push_str(".figure { --ink: #e8eaee; --soft: #a2abb5; --grid: #3a414a; --paper: #15181c;");
+    for (index, (_, dark, _)) in STYLES.iter().enumerate() {
+        write(out, format_args!(" --c{index}: {dark};"));
+    }
+    out.push_str(" }\n}\n");
+    out.push_str(
+        ".figure text { font: 12px system-ui, sans-serif; fill: var(--ink); }\n\
+         .figure .title { font-size: 14px; font-weight: 600; }\n\
+         .figure .tick { fill: var(--soft); font-size: 11px; }\n\
+         .figure .grid { stroke: var(--grid); stroke-width: 1; }\n\
+         .figure .frame { stroke: var(--soft); stroke-width: 1; fill: none; }\n\
+         .figure .lead { stroke: var(--soft); stroke-width: .7; fill: none; }\n\
+         .figure .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }\n\
+         .figure .point { fill: none; stroke-width: 1.4; }\n</style>\n",
+    );
+    write(
+        out,
+        format_args!(
+            "<rect width=\"{WIDTH}\" height=\"{height}\" style=\"fill: var(--paper)\"/>\n\
+             <text class=\"title\" x=\"{LEFT}\" y=\"24\">{}</text>\n",
+            escape(&figure.title)
+        ),
+    );
+}
+
+/// The field of a panel, pixels.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+fn frame_and_ticks(out: &mut String, frame: &Frame, x: &Scale, y: &Scale, axis: &Axis) {
+    let Frame { left, right, top, bottom } = *frame;
+    for tick in y.ticks(((bottom - top) / 34.0).round()) {
+        let (at, label) = (tick.at, tick.label);
+        write(
+            out,
+            format_args!(
+                "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>\n",
+                left - 6.0,
+                at + 4.0
+            ),
+        );
+    }
+    for tick in x.ticks(((right - left) / 75.0).round()) {
+        let (at, label) = (tick.at, tick.label);
+        write(
+            out,
+            format_args!(
+                "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{top:.1}\" y2=\"{:.1}\"/>\
+                 <text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>\n",
+                bottom + 4.0,
+                bottom + 17.0
+            ),
+        );
+    }
+    write(
+        out,
+        format_args!(
+            "<path class=\"frame\" d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\"/>\
+             <text transform=\"translate(16 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
+            (top + bottom) / 2.0,
+            escape(&axis.label)
+        ),
+    );
+}
+
+/// Draws a series.
+fn one(out: &mut String, series: &Series, style: usize, x: &Scale, y: &Scale) {
+    let place = |point: &(f64, f64)| x.place(point.0).zip(y.place(point.1));
+    if series.mark != Mark::Points {
+        write(out, format_args!("<path class=\"line l{style}\" d=\""));
+        for piece in series.points.split(|point| place(point).is_none()) {
+            let pixels = thinned(piece.iter().filter_map(place));
+            line(out, &pixels, series.mark == Mark::Steps);
+        }
+        out.push_str("\"/>\n");
+    }
+    if matches!(series.mark, Mark::Points | Mark::LineAndPoints) {
+        write(out, format_args!("<path class=\"point p{style}\" d=\""));
+        let mut drawn = std::collections::BTreeSet::new();
+        for (px, py) in series.points.iter().filter_map(place) {
+            // Markers on the same pixel are one.
+            #[allow(clippy::cast_possible_truncation)] // ten times the figure at most
+            if drawn.insert((px.round() as i32, py.round() as i32)) {
+                marker(out, style, px, py);
+            }
+        }
+        out.push_str("\"/>\n");
+    }
+}
+
+/// What of a line can be seen: of the points over a pixel the first, the lowest, the highest and the last.
+fn thinned(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let mut over: Vec<(f64, f64)> = Vec::new();
+    let mut column = f64::NAN;
+    let mut flush = |over: &mut Vec<(f64, f64)>| {
+        if over.len() > 4 {
+            let by = |pick: fn(f64, f64) -> bool| {
+                let found = over.iter().enumerate().reduce(|a, b| if pick(b.1.1, a.1.1) { b } else { a });
+                found.map_or(0, |(index, _)| index)
+            };
+            let mut indices = [0, by(|a, b| a < b), by(|a, b| a > b), over.len() - 1];
+            indices.sort_unstable();
+            let mut last = usize::MAX;
+            for index in indices {
+                if index != last {
+                    kept.push(over[index]);
+                }
+                last = index;
+            }
+        } else {
+            kept.extend_from_slice(over);
+        }
+        over.clear();
+    };
+    for point in points {
+        // The same pixel: whole numbers compare well.
+        if (point.0.floor() - column).abs() > 0.5 || column.is_nan() {
+            flush(&mut over);
+            column = point.0.floor();
+        }
+        over.push(point);
+    }
+    flush(&mut over);
+    kept
+}
+
+fn line(out: &mut String, points: &[(f64, f64)], steps: bool) {
+    for (index, (px, py)) in points.iter().enumerate() {
+        if index == 0 {
+            write(out, format_args!("M{px:.1} {py:.1}"));
+        } else if steps {
+            write(out, format_args!("H{px:.1}V{py:.1}"));
+        } else {
+            write(out, format_args!("L{px:.1} {py:.1}"));
+        }
+    }
+    if let [(px, _)] = points {
+        // A single point would not be seen.
+        write(out, format_args!("H{:.1}", px + 1.5));
+    }
+}
+
+/// A marker of about 6 pixels, a shape for each style.
+fn marker(out: &mut String, style: usize, x: f64, y: f64) {
+    let (left, up) = (x - 3.0, y - 3.0);
+    match style {
+        0 => write(out, format_args!("M{left:.1} {y:.1}a3 3 0 1 0 6 0a3 3 0 1 0-6 0")),
+        1 => write(out, format_args!("M{left:.1} {up:.1}l6 6m0-6l-6 6")),
+        2 => write(out, format_args!("M{left:.1} {up:.1}h6v6h-6z")),
+        3 => write(out, format_args!("M{left:.1} {:.1}h6l-3-5.4z", y + 2.4)),
+        4 => write(out, format_args!("M{left:.1} {y:.1}h6m-3-3v6")),
+        _ => write(out, format_args!("M{left:.1} {y:.1}l3-3.6l3 3.6l-3 3.6z")),
+    }
+}
+
+/// A label for each series beside the field, at the height of its last value if there is room.
+fn labels(out: &mut String, panel: &Panel, frame: &Frame, y: &Scale) {
+    let mut wanted: Vec<(f64, usize)> = Vec::new();
+    for (index, series) in panel.series.iter().enumerate() {
+        let last = series.points.iter().rev().find_map(|point| y.place(point.1));
+        wanted.push((last.unwrap_or(frame.bottom).clamp(frame.top, frame.bottom), index));
+    }
+    wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let heights: Vec<f64> = wanted.iter().map(|(at, _)| *at).collect();
+    for ((end, index), at) in wanted.iter().zip(spread(&heights, frame.bottom)) {
+        let series = &panel.series[*index];
+        let style = style(series, *index);
+        let from = frame.right + 10.0;
+        write(out, format_args!("<path class=\"lead\" d=\"M{:.1} {end:.1}L{from:.1} {at:.1}\"/>", frame.right + 2.0));
+        if series.mark != Mark::Points {
+            write(out, format_args!("<path class=\"line l{style}\" d=\"M{from:.1} {at:.1}h{SAMPLE}\"/>"));
+        }
+        if matches!(series.mark, Mark::Points | Mark::LineAndPoints) {
+            write(out, format_args!("<path class=\"point p{style}\" d=\""));
+            marker(out, style, from + SAMPLE / 2.0, at);
+            out.push_str("\"/>");
+        }
+        write(
+            out,
+            format_args!(
+                "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+                from + SAMPLE + 5.0,
+                at + 4.0,
+                escape(&shortened(&series.label))
+            ),
+        );
+    }
+}
+
+/// Heights in ascending order, moved apart so that labels do not overlap, and up again where they would leave the field.
+fn spread(heights: &[f64], bottom: f64) -> Vec<f64> {
+    let mut places: Vec<f64> = Vec::new();
+    for height in heights {
+        let least = places.last().map_or(f64::NEG_INFINITY, |above| above + LINE);
+        places.push(height.max(least));
+    }
+    let mut most = bottom + LINE / 2.0;
+    for place in places.iter_mut().rev() {
+        *place = place.min(most);
+        most = *place - LINE;
+    }
+    places
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // XML has no way to write most of these.
+            control if control.is_control() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_apart_and_inside() {
+        let expected = [100.0, 114.0, 128.0];
+        assert_eq!(spread(&[100.0, 100.0, 101.0], 300.0), expected);
+        let places = spread(&[290.0, 299.0, 300.0], 300.0);
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= LINE - 1e-9) && places[2] <= 307.0, "{places:?}");
+    }
+
+    #[test]
+    fn long_lines_are_thinned_without_losing_a_peak() {
+        let points = (0..100_000).map(|i| (f64::from(i) * 0.001, if i == 77_777 { 1000.0 } else { f64::from(i % 2) }));
+        let kept = thinned(points);
+        assert!(kept.len() <= 400, "{}", kept.len());
+        assert!(kept.iter().any(|point| point.1 > 999.0));
+        let few: Vec<_> = (0..50).map(|i| (f64::from(i), 1.0)).collect();
+        assert_eq!(thinned(few.iter().copied()), few);
+    }
+
+    #[test]
+    fn texts_cannot_break_the_file() {
+        let series = Series::line("<b>&\"\u{7}", vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0)]);
+        let panel = Panel { y: Axis::new("rate (Mbit/s)"), series: vec![series] };
+        let figure = Figure { title: "</svg>".into(), x: Axis::new("time (s)"), panels: vec![panel] };
+        let svg = figure.to_svg();
+        assert!(svg.contains("&lt;b&gt;&amp;&quot; </text>") && svg.contains("&lt;/svg&gt;"));
+        assert!(svg.contains("time (s)") && svg.contains("rate (Mbit/s)"));
+        assert_eq!((svg.matches("<svg").count(), svg.matches("</svg>").count()), (2, 2));
+        assert!(!svg.contains("NaN"));
+    }
+
+    #[test]
+    fn an_empty_figure_is_one() {
+        let svg = Figure::default().to_svg();
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && !svg.contains("NaN"));
+    }
+}
