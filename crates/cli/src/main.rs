@@ -24,6 +24,7 @@ mod serve;
 mod service;
 mod sim;
 mod target;
+mod theory;
 mod transfer;
 
 use std::io;
@@ -70,6 +71,7 @@ enum Command {
     Demo(demo::Args),
     Sim(sim::Args),
     Emu(emu::Args),
+    Theory(theory::Args),
     Algorithms(algorithms::Args),
     Kernel(kernel::Args),
 }
@@ -134,6 +136,7 @@ fn run(cli: Cli) -> Result<()> {
     match &cli.command {
         Command::Algorithms(args) => return algorithms::run(args),
         Command::Kernel(args) => return kernel::run(args),
+        Command::Theory(args) => return theory::run(args),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -151,6 +154,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Demo(args) => demo::run(&args, &interrupt).await,
             Command::Sim(args) => sim::run(args, &interrupt).await,
             Command::Emu(args) => emu::run(args).await,
+            Command::Theory(args) => theory::run(&args),
             Command::Algorithms(args) => algorithms::run(&args),
             Command::Kernel(args) => kernel::run(&args),
         }

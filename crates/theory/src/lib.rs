@@ -8,8 +8,8 @@
 //! | [`fluid`] | Where does a control law come to rest, how friendly is it, how fast? | paper 001 (TCCC), eqs. 10 to 16, Table II |
 //! | [`buffers`] | How much buffer do two paths need? | paper 002 (STMS), eqs. 1 to 4 |
 //!
-//! All of them read a [`Network`] (or two paths), and none knows how a scenario is written down. Rates, times and sizes are
-//! the types of `manypath-core` wherever a caller meets them; inside, equations are in `f64`.
+//! All of them read a [`Network`] (or two paths); [`scenario`] makes one of a scenario file. Rates, times and sizes are the
+//! types of `manypath-core` wherever a caller meets them; inside, equations are in `f64`.
 //!
 //! # Example
 //!
@@ -29,7 +29,7 @@
 //!
 //! # Dependencies
 //!
-//! * `manypath-core`: units.
+//! * `manypath-core`: units. `manypath-scenario` and `manypath-link`: what a scenario file says.
 //! * `clarabel` 0.11 (Apache-2.0; since 2022; last release November 2025; University of Oxford): an interior-point solver
 //!   in plain Rust for linear programs and for exponential and power cones, so that one solver serves both fairness and
 //!   utility. Without BLAS; its feature `serde` is on because release 0.11.1 does not compile without it. A simplex
@@ -47,6 +47,7 @@ pub mod fluid;
 pub mod lmmf;
 pub mod network;
 pub mod num;
+pub mod scenario;
 pub mod uni;
 
 pub use conic::SolveError;

@@ -1,7 +1,7 @@
 //! A network as theory sees it: capacities, and which links each subflow crosses.
 //!
-//! Nothing here knows how a scenario is written down. A [`Network`] is checked once, when it is made; whoever has one need
-//! not check it again.
+//! Nothing here knows how a scenario is written down ([`scenario`](crate::scenario) does). A [`Network`] is checked once,
+//! when it is made; whoever has one need not check it again.
 
 use manypath_core::{Duration, Rate};
 
