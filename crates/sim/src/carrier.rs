@@ -2,7 +2,8 @@
 
 use manypath_core::{PacketNumber, Time};
 
-use crate::packet::{CarrierAck, DataPacket, Number};
+use crate::ack::CarrierAck;
+use crate::packet::{DataPacket, Number};
 use crate::{quic, tcp};
 
 /// What became of a packet, and of the carrier's recovery.
@@ -120,8 +121,8 @@ impl Receiver {
 pub(crate) struct Carrier {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    /// Links to the other end, by index.
-    pub(crate) route: Box<[u32]>,
+    /// Where its route to the other end begins in the network's table.
+    pub(crate) route: u32,
     /// Data packets sent and their bytes on the wire.
     pub(crate) sent: Sent,
     /// Data packets that the carrier declared lost.

@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::events::Target;
 use crate::host::{End, World};
 use crate::observer::Observer;
-use crate::packet::{NOBODY, Packet};
+use crate::packet::Packet;
 use crate::series::Recorder;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
@@ -79,14 +79,8 @@ impl Simulation {
     /// A packet comes out of a link.
     #[inline]
     fn arrive(&mut self, packet: &Packet) -> Result<(), RunError> {
-        // The sender of the packet knows its route.
-        let route = if packet.to == NOBODY {
-            &self.sources[usize::from(packet.subflow)].route
-        } else {
-            &self.ends[(packet.to ^ 1) as usize].carriers[usize::from(packet.subflow)].route
-        };
-        if let Some(link) = route.get(usize::from(packet.hops)) {
-            self.world.send(*link, *packet);
+        if !self.world.network.has_arrived(packet) {
+            self.world.send(*packet);
             return Ok(());
         }
         match self.ends.get_mut(packet.to as usize) {
@@ -99,7 +93,7 @@ impl Simulation {
         let source = &mut self.sources[index as usize];
         let (packet, again) = source.act(self.world.now);
         if let Some(packet) = packet {
-            self.world.send(source.route[0], packet);
+            self.world.send(packet);
         }
         if let Some(again) = again {
             self.world.events.schedule(again, Target::Source(index));

@@ -5,14 +5,14 @@ use manypath_link::Ecn;
 use manypath_session::record::Record;
 use manypath_session::{Received, Session, SessionEvent, Transmit};
 
+use crate::ack::CarrierAck;
 use crate::application::{Reader, Writer};
 use crate::carrier::{Carrier, Fate, Receiver};
 use crate::error::RunError;
 use crate::events::{Events, Target};
 use crate::meter::Meter;
 use crate::network::Network;
-use crate::packet::{Body, CarrierAck, Contents, DataPacket, Packet};
-use crate::quic::blank_ack;
+use crate::packet::{Body, Contents, DataPacket, Packet};
 use crate::sizes::{Sizes, record_size};
 
 /// What all ends share.
@@ -22,7 +22,8 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) events: Events,
     pub(crate) contents: Contents,
-    pub(crate) blank_ack: CarrierAck,
+    /// The acknowledgement that is being written or read.
+    ack: CarrierAck,
     /// By connection; empty when nothing is measured.
     pub(crate) meters: Vec<Meter>,
 }
@@ -30,7 +31,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(network: Network) -> Self {
         let (events, contents) = (Events::default(), Contents::new());
-        Self { now: Time::ZERO, network, events, contents, blank_ack: blank_ack(), meters: Vec::new() }
+        Self { now: Time::ZERO, network, events, contents, ack: CarrierAck::blank(), meters: Vec::new() }
     }
 
     /// The measures of an end's connection.
@@ -38,10 +39,10 @@ impl World {
         self.meters.get_mut(end as usize / 2)
     }
 
-    /// Gives a packet to a link; what a lost packet refers to is forgotten.
+    /// Gives a packet to the next link of its route; what a lost packet refers to is forgotten.
     #[inline]
-    pub(crate) fn send(&mut self, link: u32, packet: Packet) {
-        if !self.network.send(self.now, link, packet, &mut self.events) {
+    pub(crate) fn send(&mut self, packet: Packet) {
+        if !self.network.send(self.now, packet, &mut self.events) {
             self.contents.release(&packet.body);
         }
     }
@@ -95,21 +96,14 @@ impl End {
                     self.send_ack(id, world);
                 }
             }
-            Body::Ack(slot) => {
-                let ack = world.contents.acks.get(*slot);
-                // The session's word first: what lies below its left edge needs no second look when the carrier tells.
-                self.session.on_record(now, id, &ack.data, false)?;
-                let (session, lost) = (&mut self.session, &mut carrier.lost);
-                carrier.sender.on_ack(now, ack, |packet, fate| {
-                    *lost += u64::from(fate == Fate::Lost);
-                    report(session, now, id, packet, fate);
-                });
+            Body::Ack(ack) => {
+                ack.write(&mut world.ack);
+                self.on_ack(id, world)?;
+            }
+            Body::LongAck(slot) => {
+                world.ack = *world.contents.acks.get(*slot);
                 world.contents.acks.release(*slot);
-                if let Some(meter) = world.meter(self.index) {
-                    let view = &self.session.view().subflows[id.index()];
-                    let queue = self.session.queue();
-                    meter.on_ack(queue.left_edge().0, view.cwnd - view.in_flight, queue.held());
-                }
+                self.on_ack(id, world)?;
             }
             Body::Control(slot) => {
                 let record = *world.contents.controls.get(*slot);
@@ -129,6 +123,24 @@ impl End {
         } else {
             self.settle(world);
             self.arm(id, world);
+        }
+        Ok(())
+    }
+
+    /// An acknowledgement has come: the world's.
+    fn on_ack(&mut self, id: SubflowId, world: &mut World) -> Result<(), RunError> {
+        let (now, ack) = (world.now, &world.ack);
+        // The session's word first: what lies below its left edge needs no second look when the carrier tells.
+        self.session.on_record(now, id, &ack.data, false)?;
+        let (session, carrier) = (&mut self.session, &mut self.carriers[id.index()]);
+        carrier.sender.on_ack(now, ack, |packet, fate| {
+            carrier.lost += u64::from(fate == Fate::Lost);
+            report(session, now, id, packet, fate);
+        });
+        if let Some(meter) = world.meter(self.index) {
+            let view = &self.session.view().subflows[id.index()];
+            let queue = self.session.queue();
+            meter.on_ack(queue.left_edge().0, view.cwnd - view.in_flight, queue.held());
         }
         Ok(())
     }
@@ -281,11 +293,8 @@ impl End {
                 }
             }
             (record @ Record::Ack(_), _) => {
-                let (slot, ack) = world.contents.acks.take(&world.blank_ack);
-                ack.data = *record;
-                self.carriers[id.index()].receiver.write_ack(world.now, ack);
-                let size = self.sizes.ack(ack);
-                self.launch(id, size, Body::Ack(slot), world);
+                world.ack.data = *record;
+                self.launch_ack(id, world);
             }
             (record, _) => {
                 let (slot, control) = world.contents.controls.take(record);
@@ -298,13 +307,18 @@ impl End {
 
     /// Sends a carrier's acknowledgement with the session's.
     fn send_ack(&mut self, id: SubflowId, world: &mut World) {
-        let (slot, ack) = world.contents.acks.take(&world.blank_ack);
-        if let Record::Ack(data) = &mut ack.data {
+        if let Record::Ack(data) = &mut world.ack.data {
             self.session.take_ack(world.now, id, data);
         }
-        self.carriers[id.index()].receiver.write_ack(world.now, ack);
-        let size = self.sizes.ack(ack);
-        self.launch(id, size, Body::Ack(slot), world);
+        self.launch_ack(id, world);
+    }
+
+    /// Sends the world's acknowledgement, with the carrier's written into it.
+    fn launch_ack(&mut self, id: SubflowId, world: &mut World) {
+        self.carriers[id.index()].receiver.write_ack(world.now, &mut world.ack);
+        let size = self.sizes.ack(&world.ack);
+        let body = world.contents.ack(&world.ack);
+        self.launch(id, size, body, world);
     }
 
     /// Puts a packet on the first link of its route.
@@ -313,8 +327,8 @@ impl End {
         let ecn = if matches!(body, Body::Data(_)) { self.ecn } else { Ecn::NotEct };
         // Paths are at most 64.
         let subflow = u16::try_from(id.0).unwrap_or(u16::MAX);
-        let packet = Packet { to: self.index ^ 1, subflow, hops: 0, size, ecn, body };
-        world.send(self.carriers[id.index()].route[0], packet);
+        let next = self.carriers[id.index()].route;
+        world.send(Packet { to: self.index ^ 1, next, subflow, size, ecn, body });
     }
 
     /// Sees to it that a timer event comes in time for the session and this subflow's carrier: nothing moves the timers of

@@ -39,6 +39,7 @@
 //! `rand_core` for named random streams, `rayon` for runs side by side, `libm` for logarithms that agree on every machine; `serde` and `serde_json` write
 //! reports; `thiserror` for error types.
 
+mod ack;
 mod application;
 mod batch;
 mod carrier;

@@ -1,6 +1,6 @@
 //! Links and the packets on them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use manypath_core::{Bytes, Time};
 use manypath_link::{Link, Verdict};
@@ -24,26 +24,62 @@ pub(crate) struct Wire {
     pub(crate) arrived: u64,
 }
 
+/// The end of a route.
+const ARRIVED: u32 = u32::MAX;
+
+/// All routes in one table, so that a packet's next link is found without a look at its connection.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    /// The links of each route one after another, then [`ARRIVED`].
+    table: Vec<u32>,
+    /// Where each route begins: equal ones are kept once.
+    known: BTreeMap<Vec<usize>, u32>,
+}
+
+impl Routes {
+    /// Where the route over these links begins in the table.
+    pub(crate) fn add(&mut self, links: &[usize]) -> u32 {
+        if let Some(start) = self.known.get(links) {
+            return *start;
+        }
+        // The scenario bounds paths and links far below 2^32.
+        let index = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let start = index(self.table.len());
+        self.table.extend(links.iter().map(|link| index(*link)));
+        self.table.push(ARRIVED);
+        self.known.insert(links.to_vec(), start);
+        start
+    }
+}
+
 /// All links.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) wires: Vec<Wire>,
+    pub(crate) routes: Routes,
 }
 
 impl Network {
     pub(crate) fn new(links: Vec<Link>) -> Self {
         let wires = links.into_iter().map(|link| Wire { link, flying: VecDeque::new(), arrived: 0 });
-        Self { wires: wires.collect() }
+        Self { wires: wires.collect(), routes: Routes::default() }
     }
 
-    /// Gives a packet to a link; says whether it will come out.
+    /// Whether a packet has left the last link of its route.
     #[inline]
-    pub(crate) fn send(&mut self, now: Time, index: u32, mut packet: Packet, events: &mut Events) -> bool {
+    pub(crate) fn has_arrived(&self, packet: &Packet) -> bool {
+        self.routes.table[packet.next as usize] == ARRIVED
+    }
+
+    /// Gives a packet to the next link of its route; says whether it will come out.
+    #[inline]
+    pub(crate) fn send(&mut self, now: Time, mut packet: Packet, events: &mut Events) -> bool {
+        let index = self.routes.table[packet.next as usize];
         let wire = &mut self.wires[index as usize];
         match wire.link.enqueue(now, Bytes::new(u64::from(packet.size)), packet.ecn) {
             Verdict::Deliver { at, ecn, .. } => {
                 packet.ecn = ecn;
-                packet.hops += 1;
+                packet.next += 1;
                 let key = events.key(at);
                 wire.insert(InFlight { key, packet }, index, events);
                 true

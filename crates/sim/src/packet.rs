@@ -5,8 +5,7 @@ use manypath_link::Ecn;
 use manypath_session::Record;
 use manypath_session::record::{Data, SendTime};
 
-/// The most ranges of packet numbers that an acknowledgement lists; QUIC's fit into a datagram as well.
-pub(crate) const MAX_NUMBER_RANGES: usize = 16;
+use crate::ack::{CarrierAck, ShortAck};
 
 /// The destination of traffic that nobody receives.
 pub(crate) const NOBODY: u32 = u32::MAX;
@@ -16,10 +15,10 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 pub(crate) struct Packet {
     /// The end it goes to, or [`NOBODY`].
     pub(crate) to: u32,
-    /// The subflow; for background traffic the source.
+    /// Where the next link of its route stands in the network's table.
+    pub(crate) next: u32,
+    /// The subflow.
     pub(crate) subflow: u16,
-    /// How many links of its route it has entered.
-    pub(crate) hops: u16,
     /// Size on the wire.
     pub(crate) size: u32,
     /// Its ECN codepoint.
@@ -33,8 +32,10 @@ pub(crate) struct Packet {
 pub(crate) enum Body {
     /// A data record under a packet number.
     Data(DataPacket),
-    /// An acknowledgement, by its place in the slab.
-    Ack(u32),
+    /// An acknowledgement of the usual kind.
+    Ack(ShortAck),
+    /// Any other acknowledgement, by its place in the slab.
+    LongAck(u32),
     /// A control record, by its place in the slab.
     Control(u32),
     /// A carrier's probe: asks for an acknowledgement.
@@ -100,46 +101,6 @@ impl DataPacket {
     }
 }
 
-/// Packet numbers that have arrived, as an acknowledgement lists them: the highest range first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Numbers {
-    ranges: [(u64, u64); MAX_NUMBER_RANGES],
-    len: usize,
-}
-
-impl Numbers {
-    pub(crate) const NONE: Self = Self { ranges: [(0, 0); MAX_NUMBER_RANGES], len: 0 };
-
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    /// Adds a range, first and one past the last; what does not fit is left out.
-    pub(crate) fn push(&mut self, range: (u64, u64)) {
-        if let Some(slot) = self.ranges.get_mut(self.len) {
-            *slot = range;
-            self.len += 1;
-        }
-    }
-
-    pub(crate) fn as_slice(&self) -> &[(u64, u64)] {
-        &self.ranges[..self.len]
-    }
-}
-
-/// A carrier's acknowledgement with the session's attached.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CarrierAck {
-    /// Packet numbers that have arrived.
-    pub(crate) numbers: Numbers,
-    /// How long the highest number waited for this acknowledgement, nanoseconds.
-    pub(crate) delay_nanos: u64,
-    /// Packets that arrived with a congestion mark so far.
-    pub(crate) marked: u64,
-    /// The session's: a [`Record::Ack`], kept as the session takes it, since copies of so large a record cost.
-    pub(crate) data: Record,
-}
-
 /// Values that wait to be taken, under small numbers that are used again.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
@@ -185,12 +146,24 @@ impl Contents {
         Self { acks: Slab::new(), controls: Slab::new() }
     }
 
+    /// A packet's body with an acknowledgement.
+    pub(crate) fn ack(&mut self, ack: &CarrierAck) -> Body {
+        ShortAck::of(ack).map_or_else(
+            || {
+                let (slot, held) = self.acks.take(ack);
+                *held = *ack;
+                Body::LongAck(slot)
+            },
+            Body::Ack,
+        )
+    }
+
     /// Gives back what a packet refers to, when it is gone.
     pub(crate) fn release(&mut self, body: &Body) {
         match body {
-            Body::Ack(slot) => self.acks.release(*slot),
+            Body::LongAck(slot) => self.acks.release(*slot),
             Body::Control(slot) => self.controls.release(*slot),
-            Body::Data(_) | Body::Probe(_) | Body::Nothing => {}
+            Body::Data(_) | Body::Ack(_) | Body::Probe(_) | Body::Nothing => {}
         }
     }
 }

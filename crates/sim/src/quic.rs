@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 
 use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
 
+use crate::ack::{CarrierAck, MAX_NUMBER_RANGES};
 use crate::carrier::Fate;
-use crate::packet::{CarrierAck, Number, Numbers};
+use crate::packet::Number;
 
 /// RFC 9002 s6.1.1: a packet is lost when one this much later is acknowledged.
 const PACKET_THRESHOLD: u64 = 3;
@@ -227,7 +228,7 @@ impl Receiver {
         self.unacked = 0;
         self.due = Time::MAX;
         ack.numbers.clear();
-        for range in self.received.iter().rev().take(crate::packet::MAX_NUMBER_RANGES) {
+        for range in self.received.iter().rev().take(MAX_NUMBER_RANGES) {
             ack.numbers.push((range.start.0, range.end.0));
         }
         ack.delay_nanos = now.since(self.largest_at).as_nanos();
@@ -238,10 +239,4 @@ impl Receiver {
     pub(crate) fn due(&self) -> Time {
         self.due
     }
-}
-
-/// A place for acknowledgements that nothing was written to.
-pub(crate) fn blank_ack() -> CarrierAck {
-    let data = manypath_session::Record::Ack(Default::default());
-    CarrierAck { numbers: Numbers::NONE, delay_nanos: 0, marked: 0, data }
 }

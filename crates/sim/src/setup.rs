@@ -13,7 +13,7 @@ use crate::error::RunError;
 use crate::events::Target;
 use crate::host::{End, World};
 use crate::meter::Meter;
-use crate::network::Network;
+use crate::network::{Network, Routes};
 use crate::random::draw;
 use crate::series::Recorder;
 use crate::sizes::Sizes;
@@ -42,10 +42,10 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
     for (index, connection) in scenario.connections.iter().enumerate() {
         // A scenario's connections are counted in 32 bits with room.
         let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
-        let mut sender = end(connection, number * 2, seed)?;
+        let mut sender = end(connection, number * 2, seed, &mut world.network.routes)?;
         sender.writer = Some(Writer::new(connection, seed, measured));
         ends.push(sender);
-        ends.push(end(connection, number * 2 + 1, seed)?);
+        ends.push(end(connection, number * 2 + 1, seed, &mut world.network.routes)?);
         world.events.schedule(connection.start, Target::Application(number));
         if measured {
             world.meters.push(Meter::default());
@@ -53,7 +53,8 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
     }
     let mut sources = Vec::new();
     for (index, source) in scenario.sources.iter().enumerate() {
-        sources.push(Background::new(source, index, seed));
+        let route = world.network.routes.add(&source.route);
+        sources.push(Background::new(source, route, seed));
         world.events.schedule(source.start, Target::Source(u32::try_from(index).unwrap_or(u32::MAX)));
     }
     if !scenario.warmup.is_zero() {
@@ -85,7 +86,7 @@ fn drawn(redraw: &Redraw, config: &LinkConfig, duration: Duration, seed: u64, na
 }
 
 /// One end of a connection; the even one opens it.
-fn end(connection: &Connection, index: u32, seed: u64) -> Result<End, RunError> {
+fn end(connection: &Connection, index: u32, seed: u64, routes: &mut Routes) -> Result<End, RunError> {
     let algorithm = |source| RunError::Algorithm { connection: connection.name.clone(), source };
     let role = if index.is_multiple_of(2) { Role::Client } else { Role::Server };
     // The receiver's carrier counts packets and takes the session's acknowledgement along; the session need not count too.
@@ -124,13 +125,7 @@ fn end(connection: &Connection, index: u32, seed: u64) -> Result<End, RunError> 
         added.map_err(|source| RunError::Path { connection: connection.name.clone(), source })?;
         let links = if role == Role::Client { &path.forward } else { &path.backward };
         let (sender, receiver) = halves(connection);
-        carriers.push(Carrier {
-            sender,
-            receiver,
-            route: links.iter().map(|link| u32::try_from(*link).unwrap_or(u32::MAX)).collect(),
-            sent: Sent::default(),
-            lost: 0,
-        });
+        carriers.push(Carrier { sender, receiver, route: routes.add(links), sent: Sent::default(), lost: 0 });
     }
     Ok(End::new(index, session, carriers, Sizes::of(connection), connection.ecn))
 }

@@ -3,7 +3,7 @@
 use manypath_scenario::{Connection, Transport};
 use manypath_session::Record;
 
-use crate::packet::CarrierAck;
+use crate::ack::CarrierAck;
 
 /// QUIC's ACK frame of one range (RFC 9000 s19.3), bytes, and what a further range adds.
 const ACK_FRAME: (u32, u32) = (6, 4);

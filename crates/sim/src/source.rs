@@ -11,7 +11,6 @@ use crate::random::exponential;
 /// A source at work.
 #[derive(Debug)]
 pub(crate) struct Background {
-    pub(crate) route: Box<[u32]>,
     packet: Packet,
     gap: Duration,
     poisson: bool,
@@ -24,15 +23,14 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn new(source: &Source, index: usize, seed: u64) -> Self {
+    /// `route`: where the source's route begins in the network's table.
+    pub(crate) fn new(source: &Source, route: u32, seed: u64) -> Self {
         let mut random = manypath_link::generator(seed, &source.name);
         let busy = source.on_off.map_or(Time::MAX, |(on, _)| source.start + exponential(&mut random, on));
-        // Sources and sizes are bounded by the scenario.
-        let subflow = u16::try_from(index).unwrap_or(u16::MAX);
+        // Sizes are bounded by the scenario.
         let size = u32::try_from(source.packet.get()).unwrap_or(u32::MAX);
         Self {
-            route: source.route.iter().map(|link| u32::try_from(*link).unwrap_or(u32::MAX)).collect(),
-            packet: Packet { to: NOBODY, subflow, hops: 0, size, ecn: Ecn::NotEct, body: Body::Nothing },
+            packet: Packet { to: NOBODY, next: route, subflow: 0, size, ecn: Ecn::NotEct, body: Body::Nothing },
             gap: source.packet.time_at(source.rate),
             poisson: source.poisson,
             on_off: source.on_off,

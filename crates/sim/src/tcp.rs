@@ -22,8 +22,9 @@ use std::collections::VecDeque;
 use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
 use manypath_scenario::Recovery;
 
+use crate::ack::CarrierAck;
 use crate::carrier::Fate;
-use crate::packet::{CarrierAck, DataPacket, Number};
+use crate::packet::{DataPacket, Number};
 
 /// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
 const DUP_THRESH: usize = 3;

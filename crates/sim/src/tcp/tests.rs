@@ -2,7 +2,6 @@ use manypath_core::{Bytes, FlowId};
 use manypath_session::record::{Data, SendTime};
 
 use super::*;
-use crate::quic::blank_ack;
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -27,7 +26,7 @@ fn flight(recovery: Recovery, count: u64) -> Sender {
 
 /// What the sender makes of an acknowledgement of everything below `cumulative` and of blocks.
 fn acked(sender: &mut Sender, now: Time, cumulative: u64, blocks: &[(u64, u64)]) -> Vec<(u64, Fate)> {
-    let mut ack = blank_ack();
+    let mut ack = CarrierAck::blank();
     ack.numbers.push((0, cumulative));
     blocks.iter().for_each(|block| ack.numbers.push(*block));
     let mut fates = Vec::new();
@@ -152,7 +151,7 @@ fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
 #[test]
 fn a_mark_is_charged_to_one_packet() {
     let mut sender = flight(Recovery::Sack, 4);
-    let mut ack = blank_ack();
+    let mut ack = CarrierAck::blank();
     ack.numbers.push((0, 2));
     ack.marked = 1;
     let mut fates = Vec::new();
@@ -183,7 +182,7 @@ fn taken(receiver: &mut Receiver) -> Vec<u64> {
 }
 
 fn blocks(receiver: &mut Receiver) -> Vec<(u64, u64)> {
-    let mut ack = blank_ack();
+    let mut ack = CarrierAck::blank();
     receiver.write_ack(&mut ack);
     ack.numbers.as_slice().to_vec()
 }
