@@ -142,6 +142,54 @@ impl Queue for Rings {
     }
 }
 
+/// A ring for each link, and a tournament of the first of each: every node of a binary tree holds the earlier child.
+struct Tournament {
+    rings: Vec<VecDeque<(u64, u64)>>,
+    /// Time, number and link in one number; the root at 1.
+    nodes: Vec<u128>,
+}
+
+impl Tournament {
+    /// Bits for the link.
+    const LINK: u32 = 24;
+
+    fn new(links: u32) -> Self {
+        let rings = vec![VecDeque::new(); links as usize];
+        Self { nodes: vec![u128::MAX; rings.len().next_power_of_two() * 2], rings }
+    }
+
+    fn set(&mut self, link: u32, first: Option<(u64, u64)>) {
+        let key = |(at, seq)| u128::from(at) << 64 | u128::from(seq << Self::LINK) | u128::from(link);
+        let mut node = self.nodes.len() / 2 + link as usize;
+        let mut winner = first.map_or(u128::MAX, key);
+        self.nodes[node] = winner;
+        while node > 1 {
+            winner = winner.min(self.nodes[node ^ 1]);
+            node /= 2;
+            self.nodes[node] = winner;
+        }
+    }
+}
+
+impl Queue for Tournament {
+    fn push(&mut self, (at, seq, link): Event) {
+        if self.rings[link as usize].is_empty() {
+            self.set(link, Some((at, seq)));
+        }
+        self.rings[link as usize].push_back((at, seq));
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // parts of 128 bits
+    fn pop(&mut self) -> Option<Event> {
+        let link = self.nodes[1] as u32 % (1 << Self::LINK);
+        let ring = &mut self.rings[link as usize];
+        let (at, seq) = ring.pop_front()?;
+        let next = ring.front().copied();
+        self.set(link, next);
+        Some((at, seq, link))
+    }
+}
+
 /// Nanoseconds an event, with `packets` on each of `links`.
 fn measure(mut queue: impl Queue, links: u32, packets: u64) -> f64 {
     let mut seq = 0;
@@ -161,7 +209,10 @@ fn measure(mut queue: impl Queue, links: u32, packets: u64) -> f64 {
 }
 
 fn main() {
-    println!("{:>6} {:>8} {:>8} {:>9} {:>8} {:>8}", "links", "packets", "heap", "calendar", "wheel", "rings");
+    println!(
+        "{:>6} {:>8} {:>8} {:>9} {:>8} {:>8} {:>10}",
+        "links", "packets", "heap", "calendar", "wheel", "rings", "tournament"
+    );
     for (links, packets) in [(4, 150), (4, 2_000), (100, 150), (2_000, 20)] {
         let events = usize::try_from(u64::from(links) * packets).unwrap_or(1);
         let heap = measure(Heap::default(), links, packets);
@@ -169,6 +220,7 @@ fn main() {
         let wheel = measure(Wheel::new(), links, packets);
         let rings = vec![VecDeque::new(); links as usize];
         let rings = measure(Rings { rings, heads: BinaryHeap::new() }, links, packets);
-        println!("{links:6} {packets:8} {heap:8.1} {calendar:9.1} {wheel:8.1} {rings:8.1}");
+        let tournament = measure(Tournament::new(links), links, packets);
+        println!("{links:6} {packets:8} {heap:8.1} {calendar:9.1} {wheel:8.1} {rings:8.1} {tournament:10.1}");
     }
 }

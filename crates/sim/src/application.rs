@@ -31,16 +31,14 @@ impl Reader {
 
     /// Takes what can be read; returns up to which offset the flow is read.
     pub(crate) fn read(&mut self, now: Time, flow: FlowId, session: &mut Session) -> u64 {
-        let readable = session.readable(flow);
-        let len = readable.end - readable.start;
-        session.consume(now, flow, len);
-        self.read += Bytes::new(len);
-        if session.is_finished(flow) {
+        let (read, finished) = session.consume_all(now, flow);
+        self.read += Bytes::new(read.end - read.start);
+        if finished {
             self.finished.push_back((flow, now));
             // Nothing flows the other way.
             let _ = session.finish(flow);
         }
-        readable.end
+        read.end
     }
 }
 

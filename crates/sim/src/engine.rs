@@ -46,19 +46,20 @@ impl Simulation {
     /// Runs for `budget` events, or until nothing more happens up to and including `until`. Says whether there is more.
     fn run_until(&mut self, until: Time, budget: u64) -> Result<bool, RunError> {
         let pause = self.steps + budget;
-        while let Some((key, target)) = self.world.events.next(until) {
+        while let Some(key) = self.world.events.next(until) {
             if self.steps == pause {
                 return Ok(true);
             }
             self.world.now = key.at();
             self.steps += 1;
+            let target = key.target();
             if let Target::Link(index) = target {
-                if let Some(packet) = self.world.network.receive(index, key, &mut self.world.events) {
+                if let Some(packet) = self.world.network.receive(index, &mut self.world.events) {
                     self.arrive(&packet)?;
                 }
                 continue;
             }
-            self.world.events.finish(None);
+            self.world.events.take();
             match target {
                 Target::Timer(end) => self.ends[end as usize].on_timer(key.at(), &mut self.world),
                 Target::Application(connection) => {

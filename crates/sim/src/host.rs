@@ -30,7 +30,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(network: Network) -> Self {
-        let (events, contents) = (Events::default(), Contents::new());
+        let (events, contents) = (Events::new(network.wires.len()), Contents::new());
         Self { now: Time::ZERO, network, events, contents, ack: CarrierAck::blank(), meters: Vec::new() }
     }
 

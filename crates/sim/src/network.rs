@@ -80,7 +80,7 @@ impl Network {
             Verdict::Deliver { at, ecn, .. } => {
                 packet.ecn = ecn;
                 packet.next += 1;
-                let key = events.key(at);
+                let key = events.key(at, Target::Link(index));
                 wire.insert(InFlight { key, packet }, index, events);
                 true
             }
@@ -88,16 +88,12 @@ impl Network {
         }
     }
 
-    /// Takes out the packet whose event, with this key, is on top of the queue; the event moves on to the next packet.
+    /// Takes out the packet that arrives next on a link.
     #[inline]
-    pub(crate) fn receive(&mut self, index: u32, key: Key, events: &mut Events) -> Option<Packet> {
+    pub(crate) fn receive(&mut self, index: u32, events: &mut Events) -> Option<Packet> {
         let wire = &mut self.wires[index as usize];
-        let Some(first) = wire.flying.pop_front_if(|first| first.key == key) else {
-            // Left behind by a packet that was overtaken: another event has delivered it.
-            events.finish(None);
-            return None;
-        };
-        events.finish(wire.flying.front().map(|next| next.key));
+        let first = wire.flying.pop_front()?;
+        events.set_arrival(index, wire.flying.front().map(|next| next.key));
         wire.arrived += 1;
         Some(first.packet)
     }
@@ -112,21 +108,21 @@ impl Wire {
     #[inline]
     fn insert(&mut self, entering: InFlight, index: u32, events: &mut Events) {
         match self.flying.back() {
+            Some(last) if last.key > entering.key => self.overtake(entering, index, events),
+            Some(_) => self.flying.push_back(entering),
             None => {
-                events.push(entering.key, Target::Link(index));
+                events.set_arrival(index, Some(entering.key));
                 self.flying.push_back(entering);
             }
-            Some(last) if last.key < entering.key => self.flying.push_back(entering),
-            Some(_) => self.overtake(entering, index, events),
         }
     }
 
     /// A packet that overtakes others (a link whose jitter may reorder) is inserted in its place.
+    #[cold]
     fn overtake(&mut self, entering: InFlight, index: u32, events: &mut Events) {
         let place = self.flying.partition_point(|held| held.key < entering.key);
         if place == 0 {
-            // The event of the packet overtaken stays, and will be a second one with its key: one finds it, one does not.
-            events.push(entering.key, Target::Link(index));
+            events.set_arrival(index, Some(entering.key));
         }
         self.flying.insert(place, entering);
     }
