@@ -246,8 +246,8 @@ impl Queue {
         range
     }
 
-    /// Records that a range the queue offered was given to a subflow.
-    pub fn on_assigned(&mut self, now: Time, range: DataRange, subflow: SubflowId) {
+    /// Records that a range the queue offered was given to a subflow; says whether it was sent before.
+    pub fn on_assigned(&mut self, now: Time, range: DataRange, subflow: SubflowId) -> bool {
         if self.unsent.remove(range) > 0 {
             let segment = Segment {
                 range,
@@ -265,7 +265,7 @@ impl Queue {
                 }
                 _ => self.segments.push_back(segment),
             }
-            return;
+            return false;
         }
         self.lost.remove(range);
         self.split_segment(range);
@@ -277,6 +277,7 @@ impl Queue {
             segment.copies = segment.copies.saturating_add(1);
             segment.retransmitted = true;
         }
+        true
     }
 
     /// Records that a subflow's copy of a range is off that subflow: acknowledged by the carrier (`delivered`), or given

@@ -58,6 +58,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
+    #[inline]
     fn transmit(self) -> Transmit {
         let Self { subflow, packet, repeats, range, content, copy, sent } = self;
         let record = match content {
@@ -109,25 +110,26 @@ impl Session {
         if self.queue.is_empty() {
             return Decision::Wait;
         }
-        match self.scheduler.pick(now, &self.view, &self.queue) {
+        let (subflow, range, duplicate) = match self.scheduler.pick(now, &self.view, &self.queue) {
             Choice::Wait => {
                 if self.queue.is_window_blocked() {
                     self.arm_blocked_probe(now);
                 }
-                Decision::Wait
+                return Decision::Wait;
             }
-            Choice::Send { subflow, range } => self.assign(now, subflow, range, false),
+            Choice::Send { subflow, range } => (subflow, range, false),
             Choice::Duplicate { subflow, range, penalise } => {
                 if let Some(held_up) = penalise {
                     self.notify_if_open(now, held_up);
                 }
-                self.assign(now, subflow, range, true)
+                (subflow, range, true)
             }
             Choice::Penalise { subflow } => {
                 self.notify_if_open(now, subflow);
-                Decision::Again
+                return Decision::Again;
             }
-        }
+        };
+        self.assign(now, subflow, range, duplicate)
     }
 
     fn notify_if_open(&mut self, now: Time, id: SubflowId) {
@@ -143,12 +145,11 @@ impl Session {
             debug_assert!(false, "the scheduler chose {id} and {range:?}");
             return Decision::Wait;
         };
-        let copy = duplicate || self.queue.segment_at(range.start).is_some();
         let bytes = self.config.record_header + Bytes::new(content.payload_len(range.len()));
         if duplicate {
             self.totals.duplicated += bytes - self.config.record_header;
         }
-        self.queue.on_assigned(now, range, id);
+        let copy = self.queue.on_assigned(now, range, id);
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return Decision::Again };
         let view = &mut self.view.subflows[id.index()];
         if !copy && path.queue.is_empty() && path.lets_go(now, view) && bytes <= view.mss {
@@ -211,6 +212,7 @@ impl Session {
     }
 
     /// Makes a packet of data that stands for `content`.
+    #[inline]
     pub(crate) fn launch(
         &mut self,
         now: Time,

@@ -379,9 +379,21 @@ impl Session {
 
     /// The application took `len` of the readable bytes.
     pub fn consume(&mut self, now: Time, id: FlowId, len: u64) {
-        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.recv.abandoned) else { return };
-        let readable = flow.recv.readable();
-        let len = len.min(readable.end - readable.start);
+        self.take(now, id, len);
+    }
+
+    /// The application took all that can be read in order: which offsets those were, and whether everything up to the end
+    /// of the flow is consumed now.
+    pub fn consume_all(&mut self, now: Time, id: FlowId) -> (Range<u64>, bool) {
+        self.take(now, id, u64::MAX).unwrap_or_else(|| (0..0, self.is_finished(id)))
+    }
+
+    /// Consumes at most `most` bytes; `None` if nobody reads the flow any more.
+    fn take(&mut self, now: Time, id: FlowId, most: u64) -> Option<(Range<u64>, bool)> {
+        let flow = self.flows.get_mut(&id).filter(|flow| !flow.recv.abandoned)?;
+        let mut taken = flow.recv.readable();
+        taken.end = taken.end.min(taken.start.saturating_add(most));
+        let len = taken.end - taken.start;
         flow.recv.consumed += len;
         flow.readable_reported = false;
         let window = self.config.flow_window.get();
@@ -393,11 +405,13 @@ impl Session {
                 self.quiet_until = Time::ZERO;
             }
         }
-        if flow.recv.is_finished() {
-            flow.recv.done = true;
-        }
+        let finished = flow.recv.is_finished();
+        flow.recv.done |= finished;
         self.on_consumed(now, len);
-        self.close_if_done(id);
+        if finished {
+            self.close_if_done(id);
+        }
+        Some((taken, finished))
     }
 
     /// The next event.
