@@ -1,5 +1,6 @@
 //! `emu`: links in real time between two network namespaces, for any program.
 
+mod check;
 mod down;
 mod hold;
 mod registry;
@@ -39,6 +40,7 @@ enum Command {
     Exec(run::Exec),
     Status(status::Args),
     Down(down::Args),
+    Check(check::Args),
     Hold(hold::Hold),
 }
 
@@ -108,6 +110,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         Command::Exec(args) => run::exec(args).await,
         Command::Status(args) => status::run(&args).await,
         Command::Down(args) => down::run(&args).await,
+        Command::Check(args) => check::run(args).await,
         Command::Hold(args) => hold::run(&args).await,
     }
 }

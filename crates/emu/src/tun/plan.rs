@@ -15,6 +15,9 @@ pub const MAX_PATHS: usize = 64;
 /// The smallest MTU of a path, octets: every IPv4 host accepts packets of this size (RFC 791 s3.1).
 const LEAST_MTU: u16 = 576;
 
+/// The MTU of paths that nobody says otherwise of: Ethernet's.
+const USUAL_MTU: u16 = 1500;
+
 /// A link by its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NamedLink {
@@ -65,6 +68,36 @@ pub struct TunConfig {
 }
 
 impl TunConfig {
+    /// Links without paths; [`Self::add_path`] adds those. The links' names name their random streams and must differ.
+    pub fn new(links: impl IntoIterator<Item = (String, LinkConfig)>, seed: u64) -> Self {
+        let links: Vec<_> = links.into_iter().map(|(name, config)| NamedLink { name, config }).collect();
+        let memory_limit = links.iter().fold(Bytes::ZERO, |sum, link| sum + memory_need(&link.config));
+        Self {
+            links,
+            paths: Vec::new(),
+            seed,
+            overhead: Bytes::ZERO,
+            mptcp: true,
+            mptcp_paths: Vec::new(),
+            memory_limit: memory_limit.min(MEMORY_CEILING),
+            realtime: true,
+        }
+    }
+
+    /// Adds a path over links by index, forward from the client to the server, which Multipath TCP takes, too. Its MTU is 1500.
+    ///
+    /// # Panics
+    ///
+    /// If there is no link with such an index, or no link in a direction.
+    pub fn add_path(&mut self, forward: impl Into<Vec<usize>>, backward: impl Into<Vec<usize>>) {
+        let (forward, backward) = (forward.into(), backward.into());
+        for route in [&forward, &backward] {
+            assert!(!route.is_empty() && route.iter().all(|link| *link < self.links.len()), "no such route: {route:?}");
+        }
+        self.mptcp_paths.push(self.paths.len());
+        self.paths.push(PathPlan::new(self.paths.len(), forward, backward));
+    }
+
     /// The paths of a scenario's connections, each once. A connection that has several paths over the same links has as many;
     /// those of different connections are the same.
     ///
@@ -74,34 +107,40 @@ impl TunConfig {
     ///
     /// A scenario that has no connection, or too many paths.
     pub fn from_scenario(scenario: &Scenario, seed: u64) -> Result<Self, TunError> {
-        let first = scenario.connections.first().ok_or_else(|| TunError::NoConnection(scenario.name.clone()))?;
-        let mut paths = Vec::new();
-        let mptcp_paths = add_paths(&mut paths, first);
-        for connection in &scenario.connections[1..] {
-            add_paths(&mut paths, connection);
+        let (first, others) =
+            scenario.connections.split_first().ok_or_else(|| TunError::NoConnection(scenario.name.clone()))?;
+        let links = scenario.links.iter().map(|link| (link.name.clone(), link.config.clone()));
+        let mut config = Self::new(links, seed);
+        config.mptcp_paths = add_paths(&mut config.paths, first);
+        for connection in others {
+            add_paths(&mut config.paths, connection);
         }
-        if paths.len() > MAX_PATHS {
-            return Err(TunError::TooManyPaths(paths.len()));
+        if config.paths.len() > MAX_PATHS {
+            return Err(TunError::TooManyPaths(config.paths.len()));
         }
-        let named = scenario.links.iter();
-        let links: Vec<_> =
-            named.map(|link| NamedLink { name: link.name.clone(), config: link.config.clone() }).collect();
-        let memory_limit = links.iter().fold(Bytes::ZERO, |sum, link| sum + memory_need(&link.config));
-        Ok(Self {
-            links,
-            paths,
-            seed,
-            overhead: Bytes::ZERO,
-            mptcp: true,
-            mptcp_paths,
-            memory_limit: memory_limit.min(MEMORY_CEILING),
-            realtime: true,
-        })
+        Ok(config)
     }
 
-    /// The names of the scenario's links, which paths list by index.
+    /// The names of the links, which paths list by index.
     pub fn link_names(&self) -> impl Iterator<Item = &str> {
         self.links.iter().map(|link| link.name.as_str())
+    }
+}
+
+impl PathPlan {
+    fn new(index: usize, forward: Vec<usize>, backward: Vec<usize>) -> Self {
+        let number = index + 1;
+        // More paths than an octet can count are refused before they are used.
+        let octet = u8::try_from(number).unwrap_or(u8::MAX);
+        Self {
+            forward,
+            backward,
+            mtu: USUAL_MTU,
+            backup: false,
+            device: format!("path{number}"),
+            client: Ipv4Addr::new(10, octet, 0, 1),
+            server: Ipv4Addr::new(10, octet, 0, 2),
+        }
     }
 }
 
@@ -114,18 +153,9 @@ fn add_paths(paths: &mut Vec<PathPlan>, connection: &Connection) -> Vec<usize> {
         let known = (0..paths.len()).find(|index| !taken.contains(index) && same(&paths[*index]));
         let index = known.unwrap_or(paths.len());
         if index == paths.len() {
-            let number = index + 1;
-            // More paths than an octet can count are refused by the caller.
-            let octet = u8::try_from(number).unwrap_or(u8::MAX);
-            paths.push(PathPlan {
-                forward: path.forward.clone(),
-                backward: path.backward.clone(),
-                mtu,
-                backup: path.priority == Priority::Backup,
-                device: format!("path{number}"),
-                client: Ipv4Addr::new(10, octet, 0, 1),
-                server: Ipv4Addr::new(10, octet, 0, 2),
-            });
+            let backup = path.priority == Priority::Backup;
+            let plan = PathPlan::new(index, path.forward.clone(), path.backward.clone());
+            paths.push(PathPlan { mtu, backup, ..plan });
         }
         paths[index].mtu = paths[index].mtu.max(mtu);
         taken.push(index);
