@@ -58,6 +58,6 @@ pub use counters::{Backlog, Count, Counters, Drops};
 pub use ecn::Ecn;
 pub use link::{DropCause, Link, Verdict};
 pub use loss::{GilbertElliott, Loss};
-pub use random::generator;
+pub use random::{generator, uniform};
 pub use red::Red;
 pub use trace::{MAX_TRACE_LINES, MAX_TRACE_MS, OPPORTUNITY, Trace, TraceError};

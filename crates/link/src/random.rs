@@ -18,7 +18,7 @@ pub fn generator(seed: u64, name: &str) -> Xoshiro256PlusPlus {
 }
 
 /// A number in `0.0..1.0`, in steps of 2^-53.
-pub(crate) fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
+pub fn uniform(random: &mut impl Rng) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 

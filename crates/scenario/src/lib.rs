@@ -7,13 +7,14 @@
 //!
 //! Dependencies: `toml` and `serde` read the file and know where each value stands; `schemars` and `serde_json` make the
 //! JSON schema from the same tables that are read, so that the two cannot differ; `manypath-link` for the model of a link
-//! and its checks; `rand_core` for the hash that places flows on equal paths; `thiserror` for error types.
+//! and its checks; `rand_core` for the hash that places flows on equal paths, `libm` for values drawn from a distribution; `thiserror` for error types.
 
 mod error;
 mod file;
 mod model;
 mod overrides;
 mod read;
+mod redraw;
 mod resolve;
 mod template;
 mod topologies;

@@ -1,8 +1,8 @@
 //! From a scenario to a run: links, hosts, and the first events.
 
-use manypath_core::{Bytes, Duration, Rate, Time};
-use manypath_link::{Change, Link, LinkConfig, Loss, MAX_DELAY, MAX_RATE_BPS, MIN_RATE_BPS};
-use manypath_scenario::{Connection, Redraw, Scenario, Transport};
+use manypath_core::{Bytes, Time};
+use manypath_link::Link;
+use manypath_scenario::{Connection, Scenario, Transport};
 use manypath_session::{Carriage, Config, PathInit, PeerLimits, Role, Session};
 use rand_core::Rng;
 
@@ -14,7 +14,6 @@ use crate::events::Target;
 use crate::host::{End, World};
 use crate::meter::Meter;
 use crate::network::{Network, Routes};
-use crate::random::draw;
 use crate::series::Recorder;
 use crate::sizes::Sizes;
 use crate::snapshot::Snapshot;
@@ -30,10 +29,7 @@ const UNBOUNDED: Bytes = Bytes::new(1 << 60);
 /// A run at its beginning.
 pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, RunError> {
     let links = scenario.links.iter().map(|link| {
-        let mut config = link.config.clone();
-        if let Some(redraw) = &link.redraw {
-            config.schedule = drawn(redraw, &config, scenario.duration, seed, &link.name);
-        }
+        let config = link.drawn(scenario.duration, seed);
         Link::new(&config, seed, &link.name).map_err(|source| RunError::Link { link: link.name.clone(), source })
     });
     let mut world = World::new(Network::new(links.collect::<Result<_, _>>()?));
@@ -67,22 +63,6 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
     let mut simulation = Simulation { world, ends, sources, steps: 0, baseline: Snapshot::default(), recorder };
     simulation.baseline = Snapshot::take(&mut simulation);
     Ok(simulation)
-}
-
-/// A link's schedule, drawn from the stream named after it.
-fn drawn(redraw: &Redraw, config: &LinkConfig, duration: Duration, seed: u64, name: &str) -> Vec<Change> {
-    let mut random = manypath_link::generator(seed, &format!("{name}/redraw"));
-    let mut changes = Vec::new();
-    let mut at = Time::ZERO;
-    while at < Time::ZERO + duration {
-        let mut value = |how: &Option<_>| how.as_ref().map(|how| draw(&mut random, how));
-        let rate = value(&redraw.rate).map(|bps| Rate::from_bps(bps.clamp(MIN_RATE_BPS, MAX_RATE_BPS)));
-        let delay = value(&redraw.delay).map(|secs| Duration::from_secs_f64(secs).min(MAX_DELAY));
-        let loss = value(&redraw.loss).map(|share| Loss::Random(share.min(1.0)));
-        changes.push(Change { at, rate, delay, jitter: Some(config.jitter), loss });
-        at += redraw.every;
-    }
-    changes
 }
 
 /// One end of a connection; the even one opens it.

@@ -101,6 +101,8 @@ impl TunConfig {
     /// The paths of a scenario's connections, each once. A connection that has several paths over the same links has as many;
     /// those of different connections are the same.
     ///
+    /// Values that the scenario draws anew at intervals are drawn as in the simulator, and stay as they are after its duration.
+    ///
     /// What the scenario says of controllers, schedulers and workloads is not for the emulator: the programs bring their own.
     ///
     /// # Errors
@@ -109,7 +111,7 @@ impl TunConfig {
     pub fn from_scenario(scenario: &Scenario, seed: u64) -> Result<Self, TunError> {
         let (first, others) =
             scenario.connections.split_first().ok_or_else(|| TunError::NoConnection(scenario.name.clone()))?;
-        let links = scenario.links.iter().map(|link| (link.name.clone(), link.config.clone()));
+        let links = scenario.links.iter().map(|link| (link.name.clone(), link.drawn(scenario.duration, seed)));
         let mut config = Self::new(links, seed);
         config.mptcp_paths = add_paths(&mut config.paths, first);
         for connection in others {
