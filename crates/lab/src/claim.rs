@@ -126,6 +126,24 @@ impl Claim {
     }
 }
 
+/// A number with three significant digits: `0.979`, `1.23e-5`, `12300`.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        return if value.is_nan() { "none".to_owned() } else { "infinite".to_owned() };
+    }
+    if size != 0.0 && !(1e-3..1e6).contains(&size) {
+        return format!("{value:.2e}");
+    }
+    let digits = match size {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
 impl Statement {
     /// Whether it is so, and the numbers that say so.
     pub(crate) fn check(&self, view: &View<'_>) -> Result<(bool, Vec<f64>), EvalError> {

@@ -31,7 +31,7 @@ mod table;
 mod template;
 
 pub use axis::{Axis, AxisValue, fitting_scheduler};
-pub use claim::{Claim, Ours, Statement, Verdict};
+pub use claim::{Claim, Ours, Statement, Verdict, short};
 pub use engine::{Arguments, Engine, EngineError, Input, Simulator};
 pub use error::{FileError, Problem};
 pub use experiment::{Case, EngineKind, Experiment, Metric, Mode};
