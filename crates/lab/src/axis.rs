@@ -103,15 +103,16 @@ pub(crate) fn axis(table: &Spanned<AxisTable>, nodes: &Node) -> Result<Axis, Fau
             bind_scheduler(&name, value, at)?;
         }
     }
-    check_labels(&values, at)?;
+    check_labels(&name, &values, at)?;
     let quick = quick(file, &values)?;
     Ok(Axis { title: file.title.clone().unwrap_or_else(|| name.clone()), name, values, quick })
 }
 
-fn check_labels(values: &[AxisValue], at: usize) -> Result<(), Fault> {
+fn check_labels(name: &str, values: &[AxisValue], at: usize) -> Result<(), Fault> {
     let mut seen = BTreeMap::new();
     for value in values {
         let label = &value.label;
+        let at = value.bindings.get(name).map_or(at, |node| node.at);
         if label.is_empty() || label.contains(['[', ']', ',', '|', '{', '}']) || label.len() > 100 {
             let what = "a label".to_owned();
             let range = "1 to 100 characters, none of []{},|";

@@ -3,8 +3,8 @@
 use manypath_scenario::Scenario;
 
 use crate::experiment::EngineKind;
+use crate::models::Arguments;
 use crate::quantities::Quantities;
-use crate::template::Node;
 
 /// What a run needs.
 #[derive(Clone, Debug)]
@@ -14,10 +14,6 @@ pub enum Input {
     /// A model's arguments.
     Theory(Arguments),
 }
-
-/// The arguments of a model of theory.
-#[derive(Clone, Debug)]
-pub struct Arguments(pub(crate) Node);
 
 /// Why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

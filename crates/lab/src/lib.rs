@@ -8,8 +8,14 @@
 //! again, and what an older code made does not count.
 //!
 //! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-cc` and `manypath-sched` say
+<<<<<<< HEAD
 //! which algorithms there are; `toml` and `serde` read files and know where each value stands; `parquet` writes results
 //! that other tools read, without Arrow, compressed by Snappy; `serde_json` turns reports into names and numbers; `sha2` makes
+=======
+//! which algorithms there are, `manypath-theory` computes what the papers derive, `manypath-link` and `rand_core` draw its
+//! random states; `toml` and `serde` read files and know where each value stands; `parquet` writes results
+//! that other tools read, without Arrow, with Zstandard; `serde_json` turns reports into names and numbers; `sha2` makes
+>>>>>>> c9cdb4b (lab: theory as an engine, tests of files and claims)
 //! the keys of runs, and of the code at build time; `libm` for functions that agree on every machine; `thiserror` for
 //! error types.
 
@@ -22,6 +28,7 @@ mod expression;
 mod figure;
 mod file;
 mod load;
+mod models;
 mod plan;
 mod quantities;
 mod results;
@@ -32,12 +39,13 @@ mod template;
 
 pub use axis::{Axis, AxisValue, fitting_scheduler};
 pub use claim::{Claim, Ours, Statement, Verdict, short};
-pub use engine::{Arguments, Engine, EngineError, Input, Simulator};
+pub use engine::{Engine, EngineError, Input, Simulator};
 pub use error::{FileError, Problem};
 pub use experiment::{Case, EngineKind, Experiment, Metric, Mode};
 pub use expression::functions;
 pub use figure::{ErrorBars, Figure, FigureKind};
 pub use load::{experiments, load};
+pub use models::{Arguments, Theory, models};
 pub use plan::{Failure, LabError, Outcome, Plan, Run, runs};
 pub use quantities::Quantities;
 pub use results::Results;

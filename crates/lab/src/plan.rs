@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use manypath_scenario::{Scenario, Workload};
 use sha2::{Digest, Sha256};
 
-use crate::engine::{Arguments, Engine, Input};
+use crate::engine::{Engine, Input};
 use crate::error::FileError;
 use crate::experiment::{Case, Experiment, Mode};
+use crate::models::Arguments;
 use crate::store::{Record, Store, StoreError};
-use crate::template::Written;
 
 /// How often results are written at least, while runs go on.
 const WRITE_EVERY: Duration = Duration::from_secs(15);
@@ -84,8 +84,9 @@ pub fn runs(experiment: &Experiment, mode: Mode, seeds: u32, engine: &dyn Engine
             let identity = format!("{same:?}");
             (text, Input::Scenario(Box::new(scenario)), cost, identity)
         } else if let Some(node) = experiment.theory(&case)? {
-            let text = Written::new(&node).text;
-            (text.clone(), Input::Theory(Arguments(node)), 1e5, text)
+            let arguments = Arguments(node);
+            let text = arguments.written();
+            (text.clone(), Input::Theory(arguments), 1e5, text)
         } else {
             continue;
         };

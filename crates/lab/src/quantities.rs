@@ -25,6 +25,11 @@ impl Quantities {
         found
     }
 
+    /// Sets a quantity of one number.
+    pub fn set(&mut self, name: &str, value: f64) {
+        self.0.insert(name.to_owned(), vec![value]);
+    }
+
     fn add(&mut self, name: &mut String, value: &Value) {
         match value {
             Value::Number(number) => self.push(name, number.as_f64()),

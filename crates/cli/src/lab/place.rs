@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use manypath_lab::{Engine, EngineKind, Experiment, Mode, Simulator, Store};
+use manypath_lab::{Engine, EngineKind, Experiment, Mode, Simulator, Store, Theory};
 
 /// Where experiments and results are.
 #[derive(Clone, Debug, clap::Args)]
@@ -67,7 +67,8 @@ pub(super) fn chosen<'a>(all: &'a [Experiment], names: &[String]) -> Result<Vec<
 pub(super) fn engine(kind: EngineKind) -> Result<Box<dyn Engine>> {
     match kind {
         EngineKind::Sim => Ok(Box::new(Simulator)),
-        EngineKind::Theory | EngineKind::Quic | EngineKind::Kernel => {
+        EngineKind::Theory => Ok(Box::new(Theory)),
+        EngineKind::Quic | EngineKind::Kernel => {
             bail!("the engine '{}' cannot run experiments yet: use sim", kind.as_str())
         }
     }
