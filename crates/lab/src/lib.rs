@@ -8,14 +8,9 @@
 //! again, and what an older code made does not count.
 //!
 //! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-cc` and `manypath-sched` say
-<<<<<<< HEAD
-//! which algorithms there are; `toml` and `serde` read files and know where each value stands; `parquet` writes results
-//! that other tools read, without Arrow, compressed by Snappy; `serde_json` turns reports into names and numbers; `sha2` makes
-=======
 //! which algorithms there are, `manypath-theory` computes what the papers derive, `manypath-link` and `rand_core` draw its
-//! random states; `toml` and `serde` read files and know where each value stands; `parquet` writes results
-//! that other tools read, without Arrow, with Zstandard; `serde_json` turns reports into names and numbers; `sha2` makes
->>>>>>> c9cdb4b (lab: theory as an engine, tests of files and claims)
+//! random states, `manypath-output` writes and reads tables; `toml` and `serde` read files and know where each value stands;
+//! `serde_json` turns reports into names and numbers; `sha2` makes
 //! the keys of runs, and of the code at build time; `libm` for functions that agree on every machine; `thiserror` for
 //! error types.
 

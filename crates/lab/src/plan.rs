@@ -267,7 +267,7 @@ impl<'a> Plan<'a> {
             experiment: self.experiment.runs_of.clone(),
             engine: engine.kind().as_str().to_owned(),
             code: engine.code().to_owned(),
-            seed: run.seed.to_string(),
+            seed: run.seed.into(),
             case: self.experiment.describe(&run.case),
             scenario: run.text.clone(),
             kept: self.kept.join(" "),
