@@ -37,7 +37,6 @@ pub mod sbd;
 pub mod sbd_ecn;
 pub mod seeds;
 pub mod semicoupled;
-pub mod targeted;
 pub mod tccc;
 pub mod timers;
 pub mod uncoupled;

@@ -1,8 +1,11 @@
 //! `kernel`: coupled congestion control for the kernel's own Multipath TCP.
 
 mod doctor;
+mod load;
 mod paths;
 mod run;
+mod status;
+mod weights;
 
 use anyhow::Result;
 
@@ -13,8 +16,9 @@ use anyhow::Result;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   manypath kernel doctor
+  manypath kernel load mpcc-latency
   manypath kernel paths set wlan0 wwan0
-  manypath kernel run -- curl -O https://example.org/big.iso")]
+  manypath kernel run --cc mpcc-latency -- curl -O https://example.org/big.iso")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -23,6 +27,11 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Doctor(doctor::Args),
+    Load(load::Load),
+    Unload(load::Unload),
+    Set(load::Set),
+    Status(status::Args),
+    Weights(weights::Args),
     Paths(paths::Args),
     Run(run::Args),
 }
@@ -31,6 +40,11 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Doctor(args) => doctor::run(args),
+        Command::Load(args) => load::load(args),
+        Command::Unload(args) => load::unload(args),
+        Command::Set(args) => load::set(args),
+        Command::Status(args) => status::run(args),
+        Command::Weights(args) => weights::run(args),
         Command::Paths(args) => paths::run(args),
         Command::Run(args) => run::run(args),
     }

@@ -9,10 +9,15 @@ use rustix::thread::CapabilitySet;
 use serde::Serialize;
 
 use crate::paths::Paths;
-use crate::sysctl;
+use crate::{objects, sysctl};
 
 /// The oldest kernel that the programs are written for.
 const OLDEST: (u32, u32) = (6, 1);
+
+/// Where the BPF file system is mounted, by custom.
+pub(crate) const MOUNT_POINT: &str = "/sys/fs/bpf";
+/// `BPF_FS_MAGIC` (linux/magic.h).
+const BPF_FS_MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -57,7 +62,7 @@ impl Check {
 /// Looks at everything, in the order in which things build on each other.
 pub fn examine() -> Vec<Check> {
     let mut checks = vec![
-        kernel(rustix::system::uname().release().to_str().unwrap_or_default()),
+        kernel_release(),
         multipath(),
         privileges(),
         bpf(),
@@ -71,10 +76,21 @@ pub fn examine() -> Vec<Check> {
     checks
 }
 
+/// What keeps this process from loading controllers; nothing if it may try.
+#[cfg(feature = "kernel")]
+pub(crate) fn obstacle() -> Option<Check> {
+    let checks: [fn() -> Check; 6] = [kernel_release, multipath, bpf, types, struct_ops, privileges];
+    checks.iter().map(|check| check()).find(|check| check.state != State::Good)
+}
+
 /// The first two numbers of a release such as `6.1.0-44-amd64`.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn kernel_release() -> Check {
+    kernel(rustix::system::uname().release().to_str().unwrap_or_default())
 }
 
 fn kernel(release: &str) -> Check {
@@ -157,7 +173,7 @@ fn struct_ops() -> Check {
     let name = "congestion controllers in BPF";
     let needle = b"bpf_struct_ops_tcp_congestion_ops";
     let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
-    if types.windows(needle.len()).any(|window| window == needle) {
+    if memchr::memmem::find(&types, needle).is_some() {
         return Check::good(name, "the kernel takes them");
     }
     let remedy = "use a kernel built with CONFIG_INET, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF";
@@ -166,7 +182,7 @@ fn struct_ops() -> Check {
 
 fn compiler() -> Check {
     let name = "programs";
-    if cfg!(feature = "kernel") {
+    if objects().next().is_some() {
         return Check::good(name, "in this binary");
     }
     Check::missing(
@@ -178,9 +194,9 @@ fn compiler() -> Check {
 
 fn file_system() -> Check {
     let name = "BPF file system";
-    match rustix::fs::statfs("/sys/fs/bpf") {
-        Ok(found) if found.f_type == BPF_FS_MAGIC => Check::good(name, "mounted on /sys/fs/bpf"),
-        Ok(_) | Err(Errno::NOENT) => Check::warning(
+    match is_mounted() {
+        Ok(true) => Check::good(name, "mounted on /sys/fs/bpf"),
+        Ok(false) => Check::warning(
             name,
             "not mounted on /sys/fs/bpf; `manypath kernel load` mounts it until the next boot",
             "mount -t bpf bpf /sys/fs/bpf",
@@ -189,8 +205,14 @@ fn file_system() -> Check {
     }
 }
 
-/// `BPF_FS_MAGIC` (linux/magic.h).
-const BPF_FS_MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
+/// Whether the BPF file system is mounted.
+pub(crate) fn is_mounted() -> io::Result<bool> {
+    match rustix::fs::statfs(MOUNT_POINT) {
+        Ok(found) => Ok(found.f_type == BPF_FS_MAGIC),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
 
 fn default_controller() -> Check {
     let name = "controllers";

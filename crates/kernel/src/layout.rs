@@ -154,6 +154,38 @@ impl Phase {
     }
 }
 
+impl Counter {
+    /// Every counter with its name in reports, in the order of the map.
+    pub const ALL: [(Self, &'static str); 12] = [
+        (Self::Subflows, "subflows"),
+        (Self::Connections, "connections"),
+        (Self::Freed, "freed"),
+        (Self::Plain, "plain"),
+        (Self::Full, "full"),
+        (Self::Crowded, "crowded"),
+        (Self::Closing, "closing"),
+        (Self::NoMemory, "no_memory"),
+        (Self::Losses, "losses"),
+        (Self::Timeouts, "timeouts"),
+        (Self::Intervals, "intervals"),
+        (Self::UnfairIntervals, "unfair_intervals"),
+    ];
+}
+
+impl Phase {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SlowStart => "slow start",
+            Self::Avoidance => "avoidance",
+            Self::Recovery => "recovery",
+            Self::Probing => "probing",
+            Self::Moving => "moving",
+            Self::Learning => "learning",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core::mem::{offset_of, size_of};
@@ -162,6 +194,14 @@ mod tests {
 
     unsafe extern "C" {
         static mp_layout: [usize; 13];
+    }
+
+    #[test]
+    fn every_counter_has_a_name() {
+        for (place, (counter, _)) in Counter::ALL.iter().enumerate() {
+            assert_eq!(*counter as usize, place);
+        }
+        assert_eq!(Counter::ALL.len(), Counter::UnfairIntervals as usize + 1);
     }
 
     #[test]

@@ -4,20 +4,50 @@
 //! Without the feature `kernel`, or where clang was missing at build time, [`objects`] is empty.
 //!
 //! Dependencies: `libbpf-rs` loads the objects (feature `kernel` only; the reference loader, with CO-RE and `struct_ops`);
-//! `cc` compiles the programs' arithmetic for the host, for tests, and the library of [`run`]; `netlink-packet-core` encodes
-//! netlink messages; `object` reads a program's ELF header; `rustix` makes system calls; `serde` describes what the command
-//! line prints as JSON; `tempfile` replaces files as a whole; `thiserror` writes the code of error types.
+//! `cc` compiles the programs' arithmetic for the host, for tests, and the library of [`run`]; `memchr` searches the kernel's type information;
+//! `netlink-packet-core` encodes netlink messages; `object` reads a program's ELF header; `rustix` makes system calls; `serde` describes what the command
+//! line prints as JSON; `tempfile` replaces files as a whole; `thiserror` writes the code of error types; `tracing` takes what libbpf says. Of our
+//! own, `manypath-cc` has the parameters and the search for weights, `manypath-core` units and names.
 
+#[cfg(not(feature = "kernel"))]
+mod absent;
+#[cfg(feature = "kernel")]
+mod default;
 pub mod doctor;
+mod error;
+#[cfg(feature = "kernel")]
+mod inspect;
 pub mod interfaces;
 mod layout;
+#[cfg(feature = "kernel")]
+mod loader;
+#[cfg(feature = "kernel")]
+mod maps;
 mod netlink;
 pub mod path_manager;
 pub mod paths;
+#[cfg(feature = "kernel")]
+mod pins;
+mod request;
 pub mod run;
+pub mod status;
 mod sysctl;
+#[cfg(feature = "kernel")]
+mod tunables;
 
+pub use error::Error;
 pub use layout::{Connection, Counter, Group, Info, MAX_SUBFLOWS, Member, Phase, Weights};
+pub use request::{Loaded, Request, Setting, Unloaded};
+
+/// Controllers in the kernel: loading them, and what they are doing.
+pub mod engine {
+    #[cfg(not(feature = "kernel"))]
+    pub use crate::absent::{clear_weights, load, set, set_weights, status, unload, weighted_connections, weights};
+    #[cfg(feature = "kernel")]
+    pub use crate::inspect::{clear_weights, set_weights, status, weighted_connections, weights};
+    #[cfg(feature = "kernel")]
+    pub use crate::loader::{load, set, unload};
+}
 
 /// A compiled BPF program object.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +78,6 @@ static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"
 const NAMES: &[(&str, &str, &str)] = &[
     ("balia", "balia", "mp_balia"),
     ("lia", "lia", "mp_lia"),
-    ("mpcc_latency", "mpcc-latency", "mp_mpcc_lat"),
-    ("mpcc_loss", "mpcc-loss", "mp_mpcc_loss"),
     ("olia", "olia", "mp_olia"),
     ("reno", "reno", "mp_reno"),
     ("uni_mptcp", "uni-mptcp", "mp_uni"),

@@ -1,0 +1,269 @@
+//! Loading and unloading controllers.
+//!
+//! Registering comes last: whatever fails before leaves no trace. A controller that is registered stays when the loader ends,
+//! and so do its pins (`pins`). Unregistering takes its name away; connections that use it go on with it, and its maps live as
+//! long as they do.
+
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{ErrorKind, MapCore as _, MapFlags, MapHandle, MapType, ObjectBuilder, OpenObject, PrintLevel};
+
+use crate::error::Error;
+use crate::maps::{PinnedMap, ZERO};
+use crate::request::{Loaded, Request, Setting, Unloaded};
+use crate::tunables::{self, Layout, TUNABLES_SECTION};
+use crate::{Object, default, doctor, objects, pins, sysctl};
+
+/// The longest name that the kernel takes (`TCP_CA_NAME_MAX` and its zero).
+const MAX_NAME: usize = 15;
+
+/// A controller as it is, or is to be, in the kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Instance {
+    /// The name that sockets take it by.
+    pub(crate) name: String,
+    pub(crate) object: Object,
+}
+
+/// Loads controllers: all of them, or none.
+///
+/// # Errors
+/// If one is unknown or loaded already, a parameter is wrong, or the kernel refuses.
+pub fn load(request: &Request) -> Result<Loaded, Error> {
+    let mut wanted = Vec::new();
+    for spec in &request.controllers {
+        let object = object(&spec.name)?;
+        let name = request.name.as_deref().unwrap_or(object.kernel_name);
+        let settings: Vec<Setting> = spec.params.iter().chain(&request.settings).cloned().collect();
+        Layout::of_object(&object)?.check(&settings)?;
+        wanted.push((Instance { name: checked(name)?.to_owned(), object }, settings));
+    }
+    fit()?;
+    hear();
+    let (_lock, mounted) = pins::prepare()?;
+    let mut done = Vec::new();
+    if let Err(error) = load_all(&wanted, request, &mut done) {
+        for name in done {
+            remove(&name)?;
+        }
+        return Err(error);
+    }
+    Ok(Loaded { controllers: done, mounted })
+}
+
+fn load_all(wanted: &[(Instance, Vec<Setting>)], request: &Request, done: &mut Vec<String>) -> Result<(), Error> {
+    for (instance, settings) in wanted {
+        load_one(instance, settings, request.connections)?;
+        done.push(instance.name.clone());
+        if request.as_default {
+            let ours = pins::list()?;
+            default::set(&instance.name, |name| ours.iter().any(|held| held == name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Unloads controllers; without names, all of them.
+///
+/// # Errors
+/// If one is not loaded: then none is unloaded.
+pub fn unload(names: &[String]) -> Result<Unloaded, Error> {
+    fit()?;
+    hear();
+    let (_lock, _) = pins::prepare()?;
+    let wanted: Vec<String> = match names {
+        [] => pins::list()?,
+        names => names.iter().map(|name| crate::run::controller(name).to_owned()).collect(),
+    };
+    let is_there = |name: &String| pins::folder(name).exists() || registered(name).is_some();
+    if let Some(name) = wanted.iter().find(|name| !is_there(name)) {
+        return Err(Error::NotLoaded(name.clone()));
+    }
+    let mut default = None;
+    for name in &wanted {
+        default = default::give_back(name)?.or(default);
+        remove(name)?;
+    }
+    Ok(Unloaded { controllers: wanted, default })
+}
+
+/// Changes parameters of a controller that is loaded.
+///
+/// # Errors
+/// If it is not loaded, or a parameter is wrong: then none is changed.
+pub fn set(name: &str, settings: &[Setting]) -> Result<(), Error> {
+    fit()?;
+    let instance = instance(name)?;
+    let _lock = pins::prepare()?;
+    tunables::set(&instance, settings)
+}
+
+/// The controllers that are loaded, in alphabetical order of their names in the kernel.
+pub(crate) fn instances() -> Result<Vec<Instance>, Error> {
+    let found = pins::list()?.into_iter().filter_map(|name| {
+        let controller = PinnedMap::open(&name, pins::CONTROLLER).ok()?;
+        let object = objects().find(|object| controller.is_called(object.kernel_name))?;
+        Some(Instance { name, object })
+    });
+    Ok(found.collect())
+}
+
+/// The controller that is loaded under this name, Manypath's or its own.
+fn instance(name: &str) -> Result<Instance, Error> {
+    let wanted = crate::run::controller(name);
+    instances()?.into_iter().find(|held| held.name == wanted).ok_or_else(|| Error::NotLoaded(wanted.to_owned()))
+}
+
+/// The object of a controller, by Manypath's name or the kernel's.
+fn object(name: &str) -> Result<Object, Error> {
+    if objects().next().is_none() {
+        return Err(Error::NoPrograms);
+    }
+    objects().find(|object| object.name == name || object.kernel_name == name).ok_or_else(|| Error::Unknown {
+        name: name.to_owned(),
+        known: objects().map(|object| object.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// A name that the kernel and its file system take.
+fn checked(name: &str) -> Result<&str, Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(plain) {
+        Ok(name)
+    } else {
+        Err(Error::Name(name.to_owned()))
+    }
+}
+
+/// That this kernel can run controllers and this process may load them.
+pub(crate) fn fit() -> Result<(), Error> {
+    doctor::obstacle().map_or(Ok(()), |check| Err(Error::Unfit(check)))
+}
+
+/// Sends what libbpf says to the log.
+pub(crate) fn hear() {
+    libbpf_rs::set_print(Some((PrintLevel::Debug, |level, message| {
+        let message = message.trim_end();
+        match level {
+            PrintLevel::Debug => tracing::trace!("{message}"),
+            PrintLevel::Info | PrintLevel::Warn => tracing::debug!("{message}"),
+        }
+    })));
+}
+
+fn load_one(instance: &Instance, settings: &[Setting], connections: Option<u32>) -> Result<(), Error> {
+    let Instance { name, object } = instance;
+    if is_available(name) {
+        return Err(if pins::folder(name).exists() { Error::Loaded } else { Error::Taken }(name.clone()));
+    }
+    // Of a loader that was killed, or of a controller that something else has unregistered.
+    pins::remove(name)?;
+    let mut open = ObjectBuilder::default().open_memory(object.elf).map_err(|error| refused(name, error))?;
+    prepare(instance, &mut open, settings, connections)?;
+    let mut loaded = open.load().map_err(|error| refused(name, error))?;
+    pins::make(name)?;
+    let result = register(name, &mut loaded);
+    if result.is_err() {
+        pins::remove(name)?;
+    }
+    result
+}
+
+fn refused(name: &str, error: libbpf_rs::Error) -> Error {
+    Error::Refused { name: name.to_owned(), source: error.into() }
+}
+
+/// Sets what is set before loading: name, parameters, and the sizes of maps.
+fn prepare(
+    instance: &Instance,
+    open: &mut OpenObject,
+    settings: &[Setting],
+    connections: Option<u32>,
+) -> Result<(), Error> {
+    let Instance { name, object } = instance;
+    let refused = |error| refused(name, error);
+    let layout = Layout::of_object(object)?;
+    let mut has_parameters = false;
+    for mut map in open.maps_mut() {
+        let (is_controller, is_tunables) = (map.map_type() == MapType::StructOps, map.name() == TUNABLES_SECTION);
+        let sized = map.name() == "connections" || map.name() == "weights";
+        if let Some(count) = connections.filter(|_| sized) {
+            map.set_max_entries(count).map_err(refused)?;
+        }
+        let Some(value) = map.initial_value_mut() else { continue };
+        if is_controller {
+            rename(value, object.kernel_name, name)?;
+        } else if is_tunables {
+            layout.write(settings, value)?;
+            has_parameters = true;
+        }
+    }
+    // Without parameters none may be given.
+    if has_parameters { Ok(()) } else { layout.write(settings, &mut []) }
+}
+
+/// Where a name stands in the bytes of a `tcp_congestion_ops`; the rest of it are pointers.
+fn place_of(value: &[u8], name: &str) -> Option<usize> {
+    let whole = [name.as_bytes(), &[0]].concat();
+    value.windows(whole.len()).position(|part| part == whole)
+}
+
+fn rename(value: &mut [u8], from: &str, to: &str) -> Result<(), Error> {
+    let place = place_of(value, from).and_then(|at| value.get_mut(at..=at + MAX_NAME));
+    let place = place.ok_or_else(|| Error::Name(to.to_owned()))?;
+    place.fill(0);
+    place[..to.len()].copy_from_slice(to.as_bytes());
+    Ok(())
+}
+
+/// Pins an object's maps and registers its controller.
+fn register(name: &str, loaded: &mut libbpf_rs::Object) -> Result<(), Error> {
+    let refused = |error| refused(name, error);
+    for mut map in loaded.maps_mut() {
+        let pin = match (map.map_type(), map.name().to_str().unwrap_or_default()) {
+            (MapType::StructOps, _) => pins::CONTROLLER,
+            (_, "connections") => pins::CONNECTIONS,
+            (_, "weights") => pins::WEIGHTS,
+            (_, "counters") => pins::COUNTERS,
+            (_, TUNABLES_SECTION) => pins::TUNABLES,
+            _ => continue,
+        };
+        map.pin(pins::pin(name, pin)).map_err(refused)?;
+    }
+    let controller = loaded.maps_mut().find(|map| map.map_type() == MapType::StructOps);
+    let mut controller = controller.ok_or(Error::NoPrograms)?;
+    let mut link = controller.attach_struct_ops().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Error::Taken(name.to_owned()),
+        _ => refused(error),
+    })?;
+    // Else it would be unregistered with the link.
+    link.disconnect();
+    Ok(())
+}
+
+/// Whether the kernel has a controller of this name that sockets can take.
+fn is_available(name: &str) -> bool {
+    let available = sysctl::read(&["net", "ipv4", "tcp_available_congestion_control"]).unwrap_or_default();
+    available.split_whitespace().any(|held| held == name)
+}
+
+/// The BPF controller that is registered under this name, pinned or not.
+fn registered(name: &str) -> Option<MapHandle> {
+    let controllers = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps);
+    controllers.filter_map(|map| MapHandle::from_map_id(map.id).ok()).find(|map| {
+        let value = map.lookup(&ZERO, MapFlags::ANY).ok().flatten();
+        is_available(name) && value.is_some_and(|value| place_of(&value, name).is_some())
+    })
+}
+
+/// Unregisters a controller and removes its pins; either may be missing.
+fn remove(name: &str) -> Result<(), Error> {
+    if let Some(controller) = registered(name) {
+        let failed = |source: libbpf_rs::Error| Error::Map {
+            controller: name.to_owned(),
+            map: pins::CONTROLLER,
+            source: source.into(),
+        };
+        controller.delete(&ZERO).map_err(failed)?;
+    }
+    pins::remove(name)
+}

@@ -1,0 +1,99 @@
+//! What cannot be done is refused as a whole: nothing half-loaded.
+
+#![cfg(feature = "kernel")]
+#![allow(clippy::print_stdout, reason = "what was skipped")]
+
+mod lab;
+
+use std::path::Path;
+
+use lab::{Loaded, Pair, obstacle, two_links, unique_name, wait_until};
+use manypath_core::{AlgorithmSpec, SpecError};
+use manypath_kernel::{Error, Request, engine};
+
+fn request(specs: &[&str]) -> Request {
+    let controllers = specs.iter().map(|spec| spec.parse::<AlgorithmSpec>().unwrap()).collect();
+    Request { controllers, name: Some(unique_name()), ..Request::default() }
+}
+
+/// The error of a request that fails, after which nothing has the name that was asked for.
+fn refused(request: &Request) -> Error {
+    let error = engine::load(request).unwrap_err();
+    let name = request.name.as_deref().unwrap();
+    assert!(!Path::new("/sys/fs/bpf/manypath").join(name).exists(), "{error}");
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    assert!(!available.split_whitespace().any(|held| held == name), "{error}");
+    error
+}
+
+#[test]
+fn unknown_controllers_parameters_and_names() {
+    if let Some(why) = obstacle() {
+        println!("skipped: {why}");
+        return;
+    }
+    assert!(matches!(refused(&request(&["nope"])), Error::Unknown { known, .. } if known.contains("lia")));
+    // The second fails: the first goes, too.
+    assert!(matches!(refused(&request(&["reno", "nope"])), Error::Unknown { .. }));
+    assert!(matches!(refused(&request(&["lia", "lia:x=1"])), Error::Parameter(SpecError::UnknownParameter { .. })));
+    let all = Request { settings: vec![("x".to_owned(), "1".to_owned())], ..request(&["reno"]) };
+    assert!(matches!(refused(&all), Error::Parameter(SpecError::UnknownParameter { .. })));
+    assert!(matches!(refused(&request(&["balia:alpha=7"])), Error::Parameter(SpecError::BadValue { .. })));
+    for name in ["", "a.b", "../x", "sixteen_letters_"] {
+        let request = Request { name: Some(name.to_owned()), ..request(&["lia"]) };
+        assert!(matches!(engine::load(&request), Err(Error::Name(_))), "{name}");
+    }
+}
+
+#[test]
+fn what_is_loaded_stays_when_a_second_load_fails() {
+    if let Some(why) = obstacle() {
+        println!("skipped: {why}");
+        return;
+    }
+    let loaded = Loaded::new("lia");
+    let again = Request { name: Some(loaded.name.clone()), ..request(&["balia"]) };
+    assert!(matches!(engine::load(&again), Err(Error::Loaded(name)) if name == loaded.name));
+    assert_eq!(loaded.status().unwrap().name, "lia");
+    // The kernel's own names are not ours to take.
+    let builtin = Request { name: Some("reno".to_owned()), ..request(&["lia"]) };
+    assert!(matches!(engine::load(&builtin), Err(Error::Taken(_))));
+
+    assert!(matches!(engine::set(&loaded.name, &[("x".to_owned(), "1".to_owned())]), Err(Error::Parameter(_))));
+    assert!(matches!(engine::set("no_such", &[]), Err(Error::NotLoaded(_))));
+    // One of the two is not loaded: neither is unloaded.
+    let both = [loaded.name.clone(), "no_such".to_owned()];
+    assert!(matches!(engine::unload(&both), Err(Error::NotLoaded(name)) if name == "no_such"));
+    assert!(loaded.status().is_some());
+}
+
+#[test]
+fn a_full_map_leaves_further_connections_uncoupled_and_says_so() {
+    if let Some(why) = obstacle() {
+        println!("skipped: {why}");
+        return;
+    }
+    // Each end is a connection: of four, three find no room.
+    let loaded = Loaded::with("uni-mptcp", |request| request.connections = Some(1));
+    let (one, two) = (two_links(false), two_links(false));
+    let pairs = [Pair::connect(&one, &loaded.name), Pair::connect(&two, &loaded.name)];
+    for pair in &pairs {
+        pair.transfer(1 << 20, false);
+        pair.transfer(1 << 20, true);
+    }
+    let status = loaded.status().unwrap();
+    assert_eq!(status.connections.len(), 1);
+    assert!(status.counters["full"] >= 3, "{:?}", status.counters);
+
+    // Weights have as much room: for one connection, or for all.
+    engine::set_weights(None, &[1.0, 0.2]).unwrap();
+    let token = status.connections[0].token;
+    let error = engine::set_weights(Some(token), &[1.0]).unwrap_err();
+    assert!(matches!(error, Error::Full { map: "weights", .. }), "{error}");
+    assert!(matches!(engine::set_weights(Some(token ^ 1), &[1.0]), Err(Error::NoConnection { .. })));
+    engine::clear_weights(None).unwrap();
+    engine::set_weights(Some(token), &[1.0, 0.5]).unwrap();
+    assert!((engine::weights(token).unwrap()[1] - 0.5).abs() < 1e-6);
+    drop(pairs);
+    wait_until("the connection's entry is gone", || loaded.status().unwrap().connections.is_empty().then_some(()));
+}
