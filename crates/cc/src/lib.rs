@@ -37,6 +37,7 @@ pub mod sbd;
 pub mod sbd_ecn;
 pub mod seeds;
 pub mod semicoupled;
+pub mod targeted;
 pub mod tccc;
 pub mod timers;
 pub mod uncoupled;

@@ -1,9 +1,9 @@
 //! Finding the weight that gives a connection a target rate at least cost (paper 004 s5, algorithm 1): for two paths, the
 //! second being the costly one.
 //!
-//! Three rates are measured, at weights 0.01, 100 and 1; a logistic curve through them is inverted at the target. The engine
-//! drives it: it calls [`OmegaSearch::poll`] when [`OmegaSearch::next_timer`] has come and gives the weights it returns to the
-//! controller (`uni-mptcp`) as [`crate::Event::Weight`].
+//! Three rates are measured, at weights 0.01, 100 and 1; a logistic curve through them is inverted at the target. Whoever
+//! drives it calls [`OmegaSearch::poll`] when [`OmegaSearch::next_timer`] has come and gives the weights it returns to the
+//! controller (`uni-mptcp`) as [`crate::Event::Weight`]: [`crate::targeted`] does, in any engine.
 
 use manypath_core::{Bytes, Duration, Rate, Time};
 

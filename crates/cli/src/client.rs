@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use manypath_core::{AlgorithmSpec, Priority};
+use manypath_core::{AlgorithmSpec, Priority, Rate};
 use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathTerms, Trust, Wish};
 
 use crate::algorithms;
@@ -57,13 +57,45 @@ pub(crate) struct AlgorithmArgs {
     /// The packet scheduler of whoever sends the data; the one that fits the controller if not given
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_sched, help_heading = "Algorithms")]
     pub(crate) sched: Option<AlgorithmSpec>,
+
+    /// Use no more of the costlier of two paths than this rate takes; --cost says which one that is
+    ///
+    /// The controller is `uni-mptcp`, which tries three weights for 20 s each, takes the one that fits the rate, and tries
+    /// anew when a path has changed; `--cc uni-mptcp:period=300s` does so every five minutes too.
+    #[arg(long, value_name = "RATE", help_heading = "Algorithms")]
+    target_rate: Option<Rate>,
 }
+
+/// The controller that knows targets.
+const TARGETED: &str = "uni-mptcp";
 
 impl AlgorithmArgs {
     /// The controller and scheduler to use or to ask for; `None` where nothing was chosen.
-    pub(crate) fn chosen(&self) -> (Option<AlgorithmSpec>, Option<AlgorithmSpec>) {
-        let sched = self.sched.clone().or_else(|| self.cc.as_ref().map(algorithms::default_sched));
-        (self.cc.clone(), sched)
+    ///
+    /// # Errors
+    /// If there is a target rate, and a controller that knows no targets or has another one.
+    pub(crate) fn chosen(&self) -> Result<(Option<AlgorithmSpec>, Option<AlgorithmSpec>)> {
+        let cc = match self.target_rate {
+            None => self.cc.clone(),
+            Some(rate) => Some(self.targeted(rate)?),
+        };
+        let sched = self.sched.clone().or_else(|| cc.as_ref().map(algorithms::default_sched));
+        Ok((cc, sched))
+    }
+
+    /// The controller with a target.
+    fn targeted(&self, rate: Rate) -> Result<AlgorithmSpec> {
+        let mut cc = self.cc.clone().unwrap_or_else(|| AlgorithmSpec::named(TARGETED));
+        if cc.name != TARGETED {
+            bail!("--target-rate needs the controller {TARGETED}: leave out --cc {cc}, or write --cc {TARGETED}");
+        }
+        if cc.params.iter().any(|(key, _)| key == "target") {
+            bail!("--cc {cc} has a target already: leave out --target-rate");
+        }
+        cc.params.push(("target".to_owned(), rate.to_string()));
+        // A rate of zero, say, is none.
+        manypath_cc::create(&cc, 0)?;
+        Ok(cc)
     }
 }
 
@@ -210,7 +242,7 @@ impl ClientArgs {
         config.terms = self.terms();
         config.token = self.token.clone();
         config.transport.linger = manypath_core::Duration::from_secs_f64(self.timeout.as_secs_f64());
-        let (cc, sched) = algorithms.chosen();
+        let (cc, sched) = algorithms.chosen()?;
         config.wish = Wish { cc: cc.clone(), sched: sched.clone() };
         config.transport.cc = cc.unwrap_or(config.transport.cc);
         config.transport.sched = sched.unwrap_or(config.transport.sched);
@@ -287,11 +319,24 @@ mod tests {
     #[test]
     fn the_scheduler_follows_the_controller_unless_chosen() {
         let names = |args: &[&str]| {
-            let (cc, sched) = parse(args).algorithms.chosen();
+            let (cc, sched) = parse(args).algorithms.chosen().unwrap();
             (cc.map(|cc| cc.name), sched.map(|sched| sched.name))
         };
         assert_eq!(names(&[]), (None, None));
         assert_eq!(names(&["--cc=cubic"]), (Some("cubic".into()), Some("minrtt".into())));
         assert_eq!(names(&["--cc=cubic", "--sched=round-robin"]).1.as_deref(), Some("round-robin"));
+    }
+
+    #[test]
+    fn a_target_rate_is_a_parameter_of_the_controller_that_knows_targets() {
+        let cc = |args: &[&str]| parse(args).algorithms.chosen().map(|(cc, _)| cc.unwrap().to_string());
+        assert_eq!(cc(&["--target-rate=2.5Mbit"]).unwrap(), "uni-mptcp:target=2.5Mbit");
+        let periodic = ["--cc=uni-mptcp:period=300s", "--target-rate=2500kbit"];
+        assert_eq!(cc(&periodic).unwrap(), "uni-mptcp:period=300s,target=2.5Mbit");
+        let said = |args: &[&str]| cc(args).unwrap_err().to_string();
+        assert!(said(&["--cc=cubic", "--target-rate=1Mbit"]).contains("leave out --cc cubic"));
+        assert!(said(&["--cc=uni-mptcp:target=1Mbit", "--target-rate=1Mbit"]).contains("has a target already"));
+        assert!(said(&["--target-rate=0Mbit"]).contains("target takes a rate"));
+        assert!(Cli::try_parse_from(["x", "--target-rate=3"]).is_err());
     }
 }

@@ -28,7 +28,8 @@ use crate::transfer::{self, Facts};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath get 192.0.2.7:4433/debian.iso --pin FINGERPRINT\n  \
     manypath get 192.0.2.7:4433/debian.iso --pin FINGERPRINT --path wlan0 --path wwan0\n  \
-    manypath get manypath://files.example/debian.iso --ca ca.pem --cc mpcc-loss -o d.iso")]
+    manypath get manypath://files.example/debian.iso --ca ca.pem --cc mpcc-loss -o d.iso\n  \
+    manypath get 192.0.2.7/film.mkv --pin FINGERPRINT --path wlan0 --path wwan0 --cost wwan0=10 --target-rate 8Mbit")]
 pub(crate) struct Args {
     /// The file: HOST:PORT/PATH or manypath://HOST:PORT/PATH; the port is 4433 if left out
     #[arg(value_name = "URL|HOST:PORT/PATH")]

@@ -16,6 +16,7 @@ mod files;
 mod get;
 mod interrupt;
 mod kernel;
+mod lab;
 mod output;
 mod perf;
 mod progress;
@@ -72,6 +73,7 @@ enum Command {
     Sim(sim::Args),
     Emu(emu::Args),
     Theory(theory::Args),
+    Lab(lab::Args),
     Algorithms(algorithms::Args),
     Kernel(kernel::Args),
 }
@@ -155,6 +157,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Sim(args) => sim::run(args, &interrupt).await,
             Command::Emu(args) => emu::run(args).await,
             Command::Theory(args) => theory::run(&args),
+            Command::Lab(args) => lab::run(args, &interrupt).await,
             Command::Algorithms(args) => algorithms::run(&args),
             Command::Kernel(args) => kernel::run(&args),
         }

@@ -164,7 +164,7 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
             other => return Err(transfer::unexpected(other, "measurement")),
         }
     }
-    let (cc, sched) = args.algorithms.chosen();
+    let (cc, sched) = args.algorithms.chosen()?;
     let start = StartReport {
         version: env!("CARGO_PKG_VERSION"),
         server: host.to_string(),

@@ -20,6 +20,8 @@
 #include "kernel.h"
 #include "layout.h"
 
+/* User space sees changes after this time at the latest, microseconds. */
+#define INFO_INTERVAL 10000
 /* A subflow without a place among others. */
 #define ALONE MP_SUBFLOWS
 
@@ -198,15 +200,18 @@ static void leave(struct subflow *subflow)
 /* The state of a socket whose life with the controller begins; NULL without memory. */
 static struct subflow *begin_subflow(struct sock *sk)
 {
-	struct subflow *subflow = bpf_sk_storage_get(&subflows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct subflow *subflow = bpf_sk_storage_get(&subflows, sk, 0, 0);
 
+	/* A socket that is connected again may have some from before. New storage is zero. */
+	if (subflow) {
+		leave(subflow);
+		bpf_sk_storage_delete(&subflows, sk);
+	}
+	subflow = bpf_sk_storage_get(&subflows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!subflow) {
 		count(MP_COUNT_NO_MEMORY);
 		return 0;
 	}
-	/* Storage is new and zero, but for a socket that is connected again. */
-	__builtin_memset(&subflow->own, 0, sizeof(subflow->own));
-	subflow->alone.member[0] = (struct mp_member){};
 	subflow->alone.used = 1;
 	subflow->token = token_of(sk);
 	if (subflow->token) {
@@ -231,12 +236,29 @@ static struct subflow *subflow_of(struct sock *sk)
 	return bpf_sk_storage_get(&subflows, sk, 0, 0);
 }
 
-/* The connection's entry; NULL in one-path form. */
-static struct mp_connection *connection_of(struct subflow *subflow)
-{
-	u32 token = subflow->token;
+/* Where a subflow meets the others. */
+struct place {
+	struct mp_group *group;
+	/* NULL in one-path form. */
+	struct mp_info *info;
+	/* Its place in the group. */
+	u32 own;
+};
 
-	return subflow->place < MP_SUBFLOWS ? bpf_map_lookup_elem(&connections, &token) : 0;
+INLINE void find_place(struct subflow *subflow, struct place *place)
+{
+	u32 token = subflow->token, own = subflow->place;
+	struct mp_connection *connection = own < MP_SUBFLOWS ? bpf_map_lookup_elem(&connections, &token) : 0;
+
+	if (connection) {
+		place->own = own & (MP_SUBFLOWS - 1);
+		place->group = &connection->group;
+		place->info = &connection->info[place->own];
+	} else {
+		place->own = 0;
+		place->group = &subflow->alone;
+		place->info = 0;
+	}
 }
 
 #endif

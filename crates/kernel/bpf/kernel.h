@@ -46,16 +46,19 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 } KERNEL_TYPE;
 
 struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
+	u8 icsk_ca_initialized : 1;
 	void *icsk_ulp_data;
 } KERNEL_TYPE;
 
 struct tcp_rack {
 	u64 mstamp;
+	u32 rtt_us;
 } KERNEL_TYPE;
 
 struct tcp_sock {
@@ -72,11 +75,13 @@ struct tcp_sock {
 	u32 sacked_out;
 	u32 lost_out;
 	u32 retrans_out;
+	u32 write_seq;
 	u32 data_segs_out;
+	u64 bytes_sent;
 	u32 delivered;
 	u32 lost;
-	u32 app_limited;
 	u64 tcp_mstamp;
+	struct tcp_rack rack;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 } KERNEL_TYPE;

@@ -86,9 +86,12 @@ SHARED real real_exp2(s64 log)
 /* x^(numerator/denominator), both small and positive. */
 SHARED real real_power(real x, u32 numerator, u32 denominator)
 {
+	/* BPF divides numbers without sign only: more than any logarithm is added before and taken away after. */
+	u64 offset = 1ULL << (LOG_BITS + 11);
+
 	if (!x)
 		return 0;
-	return real_exp2(real_log2(x) * (s64)numerator / (s64)denominator);
+	return real_exp2((s64)(((u64)(real_log2(x) * (s64)numerator) + offset * denominator) / denominator - offset));
 }
 
 #endif

@@ -16,9 +16,6 @@
 #define SUBFLOW_STATE struct window_state
 #include "connection.h"
 
-/* User space sees changes after this time at the latest, microseconds. */
-#define INFO_INTERVAL 10000
-
 /* What a callback works on. */
 struct scope {
 	struct step step;
@@ -30,18 +27,13 @@ struct scope {
 /* Finds what belongs to a subflow that has state. */
 INLINE void look(struct sock *sk, struct subflow *subflow, struct scope *scope)
 {
-	struct mp_connection *connection = connection_of(subflow);
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct place place;
 
-	if (connection) {
-		scope->step.own = subflow->place & (MP_SUBFLOWS - 1);
-		scope->step.group = &connection->group;
-		scope->info = &connection->info[scope->step.own];
-	} else {
-		scope->step.own = 0;
-		scope->step.group = &subflow->alone;
-		scope->info = 0;
-	}
+	find_place(subflow, &place);
+	scope->step.group = place.group;
+	scope->step.own = place.own;
+	scope->info = place.info;
 	scope->step.state = &subflow->own;
 	scope->step.socket = &scope->socket;
 	scope->socket = (struct socket_view){

@@ -15,8 +15,9 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 /// A controller in the kernel, under a name of this process' own: other tests may have it loaded under its real one.
 struct Loaded {
     name: String,
-    object: Object,
+    /// Before the object, which it needs to unregister.
     link: Option<Link>,
+    object: Object,
 }
 
 /// Why this machine cannot load programs, if it cannot.
@@ -48,7 +49,7 @@ fn load(controller: &manypath_kernel::Object) -> Loaded {
     let mut object = open.load().unwrap_or_else(|error| panic!("{}: {error:?}", controller.name));
     let mut map = object.maps_mut().find(|map| map.name() == controller.kernel_name).unwrap();
     let link = map.attach_struct_ops().unwrap();
-    Loaded { name, object, link: Some(link) }
+    Loaded { name, link: Some(link), object }
 }
 
 impl Loaded {

@@ -1,18 +1,25 @@
 //! The tables of simulator runs.
 
 use manypath_sim::{
-    ConnectionReport, ConnectionSeries, FileReport, LinkReport, LinkSeries, Report, SubflowReport, SubflowSeries,
+    ConnectionReport, ConnectionSeries, DropSeries, FileReport, FileSummary, LinkReport, LinkSeries, Report, Series,
+    SubflowMeasures, SubflowReport, SubflowSeries,
 };
 
 use crate::column::Rows;
 use crate::table::Table;
 
 /// The tables of some runs, a row of each table for each run and whatever it is about: `runs`, `connections`, `subflows`,
-/// `links`, `files`, and with time series `connection_series`, `subflow_series`, `link_series` and `internals`.
+/// `links`, `files`, and with time series `run_series`, `connection_series`, `subflow_series`, `link_series` and `internals`.
 pub fn run_tables(reports: &[Report]) -> Vec<Table> {
     let mut tables = vec![runs(reports), connections(reports), subflows(reports), links(reports), files(reports)];
     if reports.iter().any(|report| report.series.is_some()) {
-        tables.extend([connection_series(reports), subflow_series(reports), link_series(reports), internals(reports)]);
+        tables.extend([
+            run_series(reports),
+            connection_series(reports),
+            subflow_series(reports),
+            link_series(reports),
+            internals(reports),
+        ]);
     }
     tables
 }
@@ -46,6 +53,7 @@ fn connections(reports: &[Report]) -> Table {
         .text("cc", "Congestion controller.", |row| &row.1.cc)
         .text("scheduler", "Packet scheduler.", |row| &row.1.scheduler)
         .real("goodput_bps", "Payload delivered in order, bit/s.", |row| row.1.goodput_bps)
+        .real("sending_bps", "Bytes on the wire of data packets, bit/s.", |row| row.1.sending_bps)
         .whole("delivered_packets", "Data packets that brought something new.", |row| row.1.delivered_packets)
         .whole("delivered_bytes", "Payload delivered in order, bytes.", |row| row.1.delivered_bytes)
         .whole("retransmitted_bytes", "Payload sent again because it was lost, bytes.", |row| row.1.retransmitted_bytes)
@@ -54,7 +62,17 @@ fn connections(reports: &[Report]) -> Table {
         })
         .whole("received_again_bytes", "Payload that arrived a second time, bytes.", |row| row.1.received_again_bytes)
         .real("cost", "Bytes sent times cost a byte, summed over subflows.", |row| row.1.cost)
-        .whole("files", "Files that arrived.", |row| row.1.files.len() as u64)
+        .real("cost_per_s", "The same a second (paper 004 eq. 26).", |row| row.1.cost_per_s)
+        .whole("files", "Files that began after the warm-up and arrived.", |row| {
+            file(row, |held| held.count).unwrap_or(0)
+        })
+        .maybe("completion_mean_s", "Their time from beginning to completion, mean, s.", |row| {
+            file(row, |held| held.completion_mean_s)
+        })
+        .maybe("completion_p50_s", "The same, median, s, right to 1%.", |row| file(row, |held| held.completion_p50_s))
+        .maybe("completion_p95_s", "The same, 95th percentile, s.", |row| file(row, |held| held.completion_p95_s))
+        .maybe("completion_p99_s", "The same, 99th percentile, s.", |row| file(row, |held| held.completion_p99_s))
+        .maybe("completion_max_s", "The same, maximum, s.", |row| file(row, |held| held.completion_max_s))
         .whole("files_refused", "Files that no flow could be opened for.", |row| row.1.files_refused)
         .maybe(
             "out_of_order_delay_mean_s",
@@ -68,11 +86,37 @@ fn connections(reports: &[Report]) -> Table {
             measure(|held| held.write_to_delivery_s.mean),
         )
         .maybe("write_to_delivery_max_s", "The same, maximum, s.", measure(|held| held.write_to_delivery_s.max))
+        .maybe(
+            "data_ack_jump_mean_bytes",
+            "How far an acknowledgement moves the left edge, mean, bytes.",
+            measure(|held| held.data_ack_jump_bytes.mean),
+        )
+        .maybe("data_ack_jump_max_bytes", "The same, maximum, bytes.", measure(|held| held.data_ack_jump_bytes.max))
+        .maybe(
+            "send_buffer_mean_bytes",
+            "Bytes in the sender's buffer when an acknowledgement has come, mean.",
+            measure(|held| held.send_buffer_bytes.mean),
+        )
+        .maybe("send_buffer_max_bytes", "The same, maximum.", measure(|held| held.send_buffer_bytes.max))
+        .maybe(
+            "receive_buffer_mean_bytes",
+            "Bytes in the receiver's buffer when a packet has come, mean.",
+            measure(|held| held.receive_buffer_bytes.mean),
+        )
+        .maybe("receive_buffer_max_bytes", "The same, maximum.", measure(|held| held.receive_buffer_bytes.max))
         .table()
 }
 
+/// A value of a connection's file summary.
+fn file<V>(row: &(u64, &ConnectionReport), pick: fn(&FileSummary) -> V) -> Option<V> {
+    row.1.file_summary.as_ref().map(pick)
+}
+
+/// A subflow's summary: the run's seed, the connection, the number of the subflow, and the summary.
+type OneSubflow<'a> = (u64, &'a ConnectionReport, u64, &'a SubflowReport);
+
 fn subflows(reports: &[Report]) -> Table {
-    let rows: Vec<(u64, &ConnectionReport, u64, &SubflowReport)> = reports
+    let rows: Vec<OneSubflow<'_>> = reports
         .iter()
         .flat_map(|run| run.connections.iter().map(|connection| (run.seed, connection)))
         .flat_map(|(seed, connection)| {
@@ -80,6 +124,8 @@ fn subflows(reports: &[Report]) -> Table {
             each.map(move |(number, subflow)| (seed, connection, number, subflow))
         })
         .collect();
+    let measure =
+        |pick: fn(&SubflowMeasures) -> Option<f64>| move |row: &OneSubflow<'_>| row.3.measures.as_ref().and_then(pick);
     Rows::new("subflows", "One row a run, connection and subflow: what came of it after the warm-up.", &rows)
         .whole("seed", SEED, |row| row.0)
         .text("connection", CONNECTION, |row| &row.1.name)
@@ -88,12 +134,47 @@ fn subflows(reports: &[Report]) -> Table {
         .whole("sent_bytes", "Their bytes on the wire.", |row| row.3.sent_bytes)
         .real("sending_bps", "Those, bit/s.", |row| row.3.sending_bps)
         .real("delivered_bps", "Record bytes acknowledged, bit/s.", |row| row.3.delivered_bps)
-        .whole("lost_packets", "Data packets that the sender declared lost.", |row| row.3.lost_packets)
+        .whole("repeated_packets", "Data packets whose data had been sent before.", |row| row.3.repeated_packets)
+        .whole("lost_packets", "Data packets that the sender declared lost, rightly or not.", |row| row.3.lost_packets)
+        .whole("dropped_queue_full", "Data packets dropped because a queue was full.", |row| row.3.dropped_queue_full)
+        .whole("dropped_random", "Data packets lost at random, in bursts or not.", |row| row.3.dropped_random)
+        .whole("dropped_early", "Data packets dropped early (RED).", |row| row.3.dropped_early)
+        .whole("dropped_dead", "Data packets dropped because a link was dead for good.", |row| row.3.dropped_dead)
         .maybe("srtt_s", "Smoothed round-trip time at the end, s.", |row| row.3.srtt_s)
         .maybe("min_rtt_s", "Least round-trip time, s.", |row| row.3.min_rtt_s)
         .real("max_rtt_s", "Largest round-trip time, s.", |row| row.3.max_rtt_s)
         .whole("cwnd_bytes", "Congestion window at the end, bytes.", |row| row.3.cwnd_bytes)
         .real("cost", "Relative cost of a byte.", |row| row.3.cost)
+        .maybe(
+            "one_way_delay_mean_s",
+            "Time from a data packet's departure to its arrival, mean, s.",
+            measure(|held| held.one_way_delay_s.mean),
+        )
+        .maybe("one_way_delay_max_s", "The same, maximum, s.", measure(|held| held.one_way_delay_s.max))
+        .maybe(
+            "free_window_mean_bytes",
+            "The window's free part when an acknowledgement has come, mean, bytes.",
+            measure(|held| held.free_window_bytes.mean),
+        )
+        .maybe("free_window_max_bytes", "The same, maximum, bytes.", measure(|held| held.free_window_bytes.max))
+        .maybe(
+            "cwnd_mean_bytes",
+            "Congestion window when an acknowledgement has come, mean, bytes.",
+            measure(|held| held.cwnd_bytes.mean),
+        )
+        .maybe("cwnd_max_bytes", "The same, maximum, bytes.", measure(|held| held.cwnd_bytes.max))
+        .maybe(
+            "srtt_mean_s",
+            "Smoothed round-trip time when an acknowledgement has come, mean, s.",
+            measure(|held| held.srtt_s.mean),
+        )
+        .maybe("srtt_max_s", "The same, maximum, s.", measure(|held| held.srtt_s.max))
+        .maybe(
+            "pacing_mean_bps",
+            "Pacing rate when an acknowledgement has come, mean, bit/s.",
+            measure(|held| held.pacing_bps.mean),
+        )
+        .maybe("pacing_max_bps", "The same, maximum, bit/s.", measure(|held| held.pacing_bps.max))
         .table()
 }
 
@@ -123,7 +204,8 @@ fn files(reports: &[Report]) -> Table {
         .flat_map(|run| run.connections.iter().map(|connection| (run.seed, connection)))
         .flat_map(|(seed, connection)| connection.files.iter().map(move |file| (seed, connection, file)))
         .collect();
-    Rows::new("files", "One row a file that arrived, in the order of arrival within a connection.", &rows)
+    let about = "One row a file that arrived, the first ten thousand of a connection, in the order of arrival.";
+    Rows::new("files", about, &rows)
         .whole("seed", SEED, |row| row.0)
         .text("connection", CONNECTION, |row| &row.1.name)
         .real("start_s", "When it began, s of simulated time.", |row| row.2.start_s)
@@ -149,6 +231,23 @@ fn count(values: &[u64], index: usize) -> u64 {
     values.get(index).copied().unwrap_or(0)
 }
 
+fn run_series(reports: &[Report]) -> Table {
+    let mut rows: Vec<At<'_, Series>> = Vec::new();
+    for (run, series) in reports.iter().filter_map(|run| Some((run, run.series.as_ref()?))) {
+        rows.extend(samples(run.seed, &series.time_s, series));
+    }
+    Rows::new("run_series", "One row a run and sampling interval.", &rows)
+        .whole("seed", SEED, |row| row.0)
+        .real("time_s", TIME, |row| row.1)
+        .real("goodput_bps", "Goodput of all connections in the interval, bit/s.", |row| {
+            row.2.connections.iter().map(|held| at(&held.goodput_bps, row.3)).sum()
+        })
+        .real("jain", "Jain's index of the connections' goodputs in the interval, 1/n to 1.", |row| {
+            at(&row.2.jain, row.3)
+        })
+        .table()
+}
+
 fn connection_series(reports: &[Report]) -> Table {
     let mut rows: Vec<At<'_, ConnectionSeries>> = Vec::new();
     for (run, series) in reports.iter().filter_map(|run| Some((run, run.series.as_ref()?))) {
@@ -159,6 +258,24 @@ fn connection_series(reports: &[Report]) -> Table {
         .real("time_s", TIME, |row| row.1)
         .text("connection", CONNECTION, |row| &row.2.name)
         .real("goodput_bps", "Payload delivered in order in the interval, bit/s.", |row| at(&row.2.goodput_bps, row.3))
+        .real("sending_bps", "Bytes on the wire of data packets in the interval, bit/s.", |row| {
+            at(&row.2.sending_bps, row.3)
+        })
+        .whole("retransmitted_bytes", "Payload sent again in the interval because it was lost, bytes.", |row| {
+            count(&row.2.retransmitted_bytes, row.3)
+        })
+        .real("cost_per_s", "Bytes sent a second times cost a byte, summed over subflows.", |row| {
+            at(&row.2.cost_per_s, row.3)
+        })
+        .real("out_of_order_delay_s", "Mean time from arrival to delivery in order, s.", |row| {
+            at(&row.2.out_of_order_delay_s, row.3)
+        })
+        .real("write_to_delivery_s", "Mean time from a write to the delivery of its last byte, s.", |row| {
+            at(&row.2.write_to_delivery_s, row.3)
+        })
+        .real("data_ack_jump_bytes", "Mean jump of the left edge at an acknowledgement, bytes.", |row| {
+            at(&row.2.data_ack_jump_bytes, row.3)
+        })
         .whole("send_buffer_bytes", "Bytes in the sender's buffer.", |row| count(&row.2.send_buffer_bytes, row.3))
         .whole("receive_buffer_bytes", "Bytes in the receiver's buffer.", |row| {
             count(&row.2.receive_buffer_bytes, row.3)
@@ -195,9 +312,22 @@ fn subflow_series(reports: &[Report]) -> Table {
         })
         .whole("cwnd_bytes", "Congestion window, bytes.", |row| count(&row.2.2.cwnd_bytes, row.3))
         .whole("in_flight_bytes", "Bytes in flight.", |row| count(&row.2.2.in_flight_bytes, row.3))
-        .real("pacing_bps", "Pacing rate, bit/s; 0 where there is none.", |row| at(&row.2.2.pacing_bps, row.3))
-        .real("srtt_s", "Smoothed round-trip time, s; 0 before the first sample.", |row| at(&row.2.2.srtt_s, row.3))
+        .real("delivered_bps", "Record bytes acknowledged in the interval, bit/s.", |row| {
+            at(&row.2.2.delivered_bps, row.3)
+        })
+        .real("free_window_bytes", "The window's free part when an acknowledgement has come, mean, bytes.", |row| {
+            at(&row.2.2.free_window_bytes, row.3)
+        })
+        .real("pacing_bps", "Pacing rate, bit/s.", |row| at(&row.2.2.pacing_bps, row.3))
+        .real("srtt_s", "Smoothed round-trip time, s.", |row| at(&row.2.2.srtt_s, row.3))
+        .real("one_way_delay_s", "Time from a data packet's departure to its arrival, mean, s.", |row| {
+            at(&row.2.2.one_way_delay_s, row.3)
+        })
+        .whole("repeated_packets", "Data packets in the interval whose data had been sent before.", |row| {
+            count(&row.2.2.repeated_packets, row.3)
+        })
         .whole("lost_packets", "Data packets declared lost in the interval.", |row| count(&row.2.2.lost_packets, row.3))
+        .drops("Data packets", |row| (&row.2.2.dropped, row.3))
         .table()
 }
 
@@ -211,11 +341,34 @@ fn link_series(reports: &[Report]) -> Table {
         .real("time_s", TIME, |row| row.1)
         .text("link", "Name of the link.", |row| &row.2.name)
         .whole("queue_bytes", "Bytes in the queue.", |row| count(&row.2.queue_bytes, row.3))
-        .real("throughput_bps", "What left the queue in the interval, bit/s.", |row| at(&row.2.throughput_bps, row.3))
-        .whole("dropped_packets", "Packets dropped in the interval, for whatever cause.", |row| {
-            count(&row.2.dropped_packets, row.3)
+        .real("queueing_s", "Wait of a packet behind others, mean in the interval, s.", |row| {
+            at(&row.2.queueing_s, row.3)
         })
+        .real("throughput_bps", "What left the queue in the interval, bit/s.", |row| at(&row.2.throughput_bps, row.3))
+        .real("utilisation", "The same as a share of the peak rate, or of the trace's mean.", |row| {
+            at(&row.2.utilisation, row.3)
+        })
+        .whole("marked", "Packets marked (ECN) in the interval.", |row| count(&row.2.marked, row.3))
+        .drops("Packets", |row| (&row.2.dropped, row.3))
         .table()
+}
+
+impl<R> Rows<'_, R> {
+    /// Columns for drops by cause of an interval.
+    fn drops<'b>(self, what: &str, pick: impl Fn(&R) -> (&'b DropSeries, usize)) -> Self {
+        let about = |cause: &str| format!("{what} dropped in the interval: {cause}.");
+        let value = |list: fn(&DropSeries) -> &[u64]| {
+            let pick = &pick;
+            move |row: &R| {
+                let (series, index) = pick(row);
+                count(list(series), index)
+            }
+        };
+        self.whole("dropped_queue_full", &about("the queue was full"), value(|held| &held.queue_full))
+            .whole("dropped_random", &about("at random, in bursts or not"), value(|held| &held.random))
+            .whole("dropped_early", &about("early (RED)"), value(|held| &held.early))
+            .whole("dropped_dead", &about("the link was dead for good"), value(|held| &held.dead))
+    }
 }
 
 /// What controllers and schedulers report differs from one to the other: one row a value.

@@ -7,6 +7,7 @@ use manypath_scenario::{Connection, Workload};
 use manypath_session::Session;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::files::FileLog;
 use crate::random::exponential;
 
 /// Reads everything at once, and counts it.
@@ -18,8 +19,6 @@ pub(crate) struct Reader {
     pub(crate) received: Bytes,
     /// Payload read in order.
     pub(crate) read: Bytes,
-    /// Flows read to their end, and when; taken by the meter.
-    pub(crate) finished: VecDeque<(FlowId, Time)>,
 }
 
 impl Reader {
@@ -29,16 +28,15 @@ impl Reader {
         self.received += Bytes::new(u64::from(len));
     }
 
-    /// Takes what can be read; returns up to which offset the flow is read.
-    pub(crate) fn read(&mut self, now: Time, flow: FlowId, session: &mut Session) -> u64 {
+    /// Takes what can be read; returns up to which offset the flow is read, and whether that is its end.
+    pub(crate) fn read(&mut self, now: Time, flow: FlowId, session: &mut Session) -> (u64, bool) {
         let (read, finished) = session.consume_all(now, flow);
         self.read += Bytes::new(read.end - read.start);
         if finished {
-            self.finished.push_back((flow, now));
             // Nothing flows the other way.
             let _ = session.finish(flow);
         }
-        read.end
+        (read.end, finished)
     }
 }
 
@@ -49,13 +47,6 @@ struct Writing {
     /// Whether the flow ends with what is left.
     ends: bool,
     written: u64,
-}
-
-/// What a file was when it began.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Started {
-    pub(crate) at: Time,
-    pub(crate) size: Bytes,
 }
 
 /// What was written when: offsets of a flow below `end`, at `at`.
@@ -80,10 +71,6 @@ pub(crate) struct Writer {
     busy: bool,
     /// How much a rate's application writes at once.
     quantum: Bytes,
-    /// Files under way.
-    pub(crate) started: BTreeMap<FlowId, Started>,
-    /// Files that no flow could be opened for.
-    pub(crate) refused: u64,
     /// Whether writes are logged, and their log.
     pub(crate) log: Option<VecDeque<Written>>,
 }
@@ -99,14 +86,12 @@ impl Writer {
             main: None,
             busy: false,
             quantum: connection.packet - connection.overhead - connection.record_header,
-            started: BTreeMap::new(),
-            refused: 0,
             log: log.then(VecDeque::new),
         }
     }
 
     /// The application's time has come; returns when it wants to act again.
-    pub(crate) fn act(&mut self, now: Time, session: &mut Session) -> Option<Time> {
+    pub(crate) fn act(&mut self, now: Time, session: &mut Session, files: &mut FileLog) -> Option<Time> {
         if now >= self.stop {
             for writing in self.flows.values_mut() {
                 writing.left = 0;
@@ -119,12 +104,12 @@ impl Writer {
                 None
             }
             Workload::File(size) => {
-                self.file(now, session, size);
+                self.file(now, session, size, files);
                 None
             }
             Workload::Arrivals { size, every, poisson } => {
                 if now > self.start || !poisson {
-                    self.file(now, session, size);
+                    self.file(now, session, size, files);
                 }
                 Some(now + if poisson { exponential(&mut self.random, every) } else { every })
             }
@@ -155,12 +140,10 @@ impl Writer {
         due.max(now + Duration::from_nanos(1))
     }
 
-    fn file(&mut self, now: Time, session: &mut Session, size: Bytes) {
+    fn file(&mut self, now: Time, session: &mut Session, size: Bytes, files: &mut FileLog) {
         match self.open(now, session, size.get(), true) {
-            Some(flow) => {
-                self.started.insert(flow, Started { at: now, size });
-            }
-            None => self.refused += 1,
+            Some(flow) => files.on_start(now, flow, size),
+            None => files.refused += 1,
         }
     }
 

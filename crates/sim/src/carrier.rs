@@ -134,4 +134,6 @@ pub(crate) struct Carrier {
 pub(crate) struct Sent {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
+    /// Those of the packets whose data had been sent before.
+    pub(crate) repeated: u64,
 }

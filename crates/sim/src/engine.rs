@@ -8,7 +8,7 @@ use crate::events::Target;
 use crate::host::{End, World};
 use crate::observer::Observer;
 use crate::packet::Packet;
-use crate::series::Recorder;
+use crate::recorder::Recorder;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
 

@@ -1,15 +1,17 @@
 //! A host's end of a connection: a session over carriers.
 
 use manypath_core::{Bytes, PacketNumber, SubflowId, Time};
-use manypath_link::Ecn;
+use manypath_link::{DropCause, Ecn};
 use manypath_session::record::Record;
 use manypath_session::{Received, Session, SessionEvent, Transmit};
 
 use crate::ack::CarrierAck;
 use crate::application::{Reader, Writer};
 use crate::carrier::{Carrier, Fate, Receiver};
+use crate::causes::Causes;
 use crate::error::RunError;
 use crate::events::{Events, Target};
+use crate::files::FileLog;
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::packet::{Body, Contents, DataPacket, Packet};
@@ -24,14 +26,30 @@ pub(crate) struct World {
     pub(crate) contents: Contents,
     /// The acknowledgement that is being written or read.
     ack: CarrierAck,
+    /// By connection.
+    pub(crate) files: Vec<FileLog>,
+    /// By connection and subflow.
+    pub(crate) drops: Vec<Box<[Causes]>>,
     /// By connection; empty when nothing is measured.
     pub(crate) meters: Vec<Meter>,
+    /// When summaries begin.
+    pub(crate) warmed_up: Time,
 }
 
 impl World {
-    pub(crate) fn new(network: Network) -> Self {
-        let (events, contents) = (Events::new(network.wires.len()), Contents::new());
-        Self { now: Time::ZERO, network, events, contents, ack: CarrierAck::blank(), meters: Vec::new() }
+    pub(crate) fn new(network: Network, warmed_up: Time) -> Self {
+        let events = Events::new(network.wires.len());
+        Self {
+            now: Time::ZERO,
+            network,
+            events,
+            contents: Contents::new(),
+            ack: CarrierAck::blank(),
+            files: Vec::new(),
+            drops: Vec::new(),
+            meters: Vec::new(),
+            warmed_up,
+        }
     }
 
     /// The measures of an end's connection.
@@ -42,8 +60,19 @@ impl World {
     /// Gives a packet to the next link of its route; what a lost packet refers to is forgotten.
     #[inline]
     pub(crate) fn send(&mut self, packet: Packet) {
-        if !self.network.send(self.now, packet, &mut self.events) {
+        if let Err(cause) = self.network.send(self.now, packet, &mut self.events) {
             self.contents.release(&packet.body);
+            self.dropped(&packet, cause);
+        }
+    }
+
+    #[cold]
+    fn dropped(&mut self, packet: &Packet, cause: DropCause) {
+        if matches!(packet.body, Body::Data(_))
+            && let Some(subflows) = self.drops.get_mut(packet.to as usize / 2)
+            && let Some(causes) = subflows.get_mut(usize::from(packet.subflow))
+        {
+            causes.add(cause);
         }
     }
 }
@@ -79,6 +108,9 @@ impl End {
         let Some(carrier) = self.carriers.get_mut(id.index()) else { return Ok(()) };
         match &packet.body {
             Body::Data(data) => {
+                if let Some(meter) = world.meter(self.index) {
+                    meter.on_arrival(now, id.index(), data.sent());
+                }
                 let ack = match &mut carrier.receiver {
                     Receiver::Quic(receiver) => {
                         let ack = receiver.on_packet(now, data.number, ce);
@@ -140,7 +172,7 @@ impl End {
         if let Some(meter) = world.meter(self.index) {
             let view = &self.session.view().subflows[id.index()];
             let queue = self.session.queue();
-            meter.on_ack(queue.left_edge().0, view.cwnd - view.in_flight, queue.held());
+            meter.on_ack(id.index(), view, queue.left_edge().0, queue.held());
         }
         Ok(())
     }
@@ -158,6 +190,12 @@ impl End {
         Ok(())
     }
 
+    /// What has arrived and was not read, wherever it is held.
+    pub(crate) fn buffered(&self) -> Bytes {
+        let held: u64 = self.carriers.iter().map(|carrier| carrier.receiver.held_bytes()).sum();
+        self.session.receive_buffered() + Bytes::new(held)
+    }
+
     /// A segment has arrived on a TCP subflow: gives the session what is in order there now.
     fn on_segment(&mut self, id: SubflowId, data: &DataPacket, ce: bool, world: &mut World) -> Result<(), RunError> {
         let now = world.now;
@@ -166,8 +204,7 @@ impl End {
             let (flow, offset) = data.place();
             if offset >= self.session.readable(flow).start {
                 // It waits from now on, wherever it is held.
-                let held: u64 = self.carriers.iter().map(|carrier| carrier.receiver.held_bytes()).sum();
-                meter.on_packet(now, flow, offset, self.session.receive_buffered() + Bytes::new(held));
+                meter.on_packet(now, flow, offset, self.buffered());
             }
         }
         while let Some(data) = self.carriers[id.index()].receiver.take() {
@@ -241,9 +278,12 @@ impl End {
         while let Some(event) = self.session.poll_event() {
             match event {
                 SessionEvent::Readable(flow) => {
-                    let end = self.reader.read(now, flow, &mut self.session);
+                    let (end, finished) = self.reader.read(now, flow, &mut self.session);
                     if let Some(meter) = world.meter(self.index) {
                         meter.on_read(now, flow, end);
+                    }
+                    if finished {
+                        world.files[self.index as usize / 2].on_finish(now, flow, world.warmed_up);
                     }
                 }
                 SessionEvent::Writable(flow) => {
@@ -261,7 +301,8 @@ impl End {
 
     /// The application's time has come; returns when it wants to act again.
     pub(crate) fn act(&mut self, world: &mut World) -> Option<Time> {
-        let again = self.writer.as_mut()?.act(world.now, &mut self.session);
+        let files = &mut world.files[self.index as usize / 2];
+        let again = self.writer.as_mut()?.act(world.now, &mut self.session, files);
         self.log_writes(world);
         self.wake(world);
         again
@@ -286,6 +327,7 @@ impl End {
                 let number = carrier.sender.on_sent(world.now, packet, transmit.repeats);
                 carrier.sent.packets += 1;
                 carrier.sent.bytes += u64::from(size);
+                carrier.sent.repeated += u64::from(data.copy);
                 self.launch(id, size, Body::Data(DataPacket::new(number, data)), world);
                 if number.unresolved == 0 {
                     // Only the first packet of a flight brings the carrier's timer forward.

@@ -37,15 +37,17 @@
 //!
 //! `manypath-session`, `-cc`, `-sched`, `-link` are what is simulated, `manypath-scenario` says how; `rand_xoshiro` and
 //! `rand_core` for named random streams, `rayon` for runs side by side, `libm` for logarithms that agree on every machine; `serde` and `serde_json` write
-//! reports; `thiserror` for error types.
+//! reports; `hdrhistogram` for completion times of any number of files; `thiserror` for error types.
 
 mod ack;
 mod application;
 mod batch;
 mod carrier;
+mod causes;
 mod engine;
 mod error;
 mod events;
+mod files;
 mod host;
 mod meter;
 mod network;
@@ -53,12 +55,14 @@ mod observer;
 mod packet;
 mod quic;
 mod random;
+mod recorder;
 mod report;
 mod series;
 mod setup;
 mod sizes;
 mod snapshot;
 mod source;
+mod tally;
 mod tcp;
 
 use manypath_scenario::Scenario;
@@ -66,8 +70,10 @@ use manypath_scenario::Scenario;
 pub use batch::{Job, run_all};
 pub use error::RunError;
 pub use observer::Observer;
-pub use report::{ConnectionReport, FileReport, LinkReport, MeanMax, Measures, Report, SubflowReport};
-pub use series::{ConnectionSeries, LinkSeries, Series, SubflowSeries};
+pub use report::{
+    ConnectionReport, FileReport, FileSummary, LinkReport, MeanMax, Measures, Report, SubflowMeasures, SubflowReport,
+};
+pub use series::{ConnectionSeries, DropSeries, LinkSeries, Series, SubflowSeries};
 
 /// Runs a scenario.
 ///
@@ -83,5 +89,5 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Report, RunError> {
 /// As [`run`]; [`RunError::Stopped`] if the observer says so.
 pub fn run_observed(scenario: &Scenario, seed: u64, observer: &mut dyn Observer) -> Result<Report, RunError> {
     let simulation = engine::Simulation::run(scenario, seed, observer)?;
-    Ok(report::report(scenario, seed, simulation))
+    Ok(report::summary::report(scenario, seed, simulation))
 }

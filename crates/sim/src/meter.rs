@@ -3,98 +3,117 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use manypath_core::{Bytes, FlowId, Time};
+use manypath_core::{Bytes, FlowId, SubflowView, Time};
+use manypath_session::record::SendTime;
 
 use crate::application::Written;
-
-/// Mean and maximum of values.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    count: u64,
-    sum: f64,
-    max: f64,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, value: f64) {
-        self.count += 1;
-        self.sum += value;
-        self.max = self.max.max(value);
-    }
-
-    /// `None` before the first value.
-    pub(crate) fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
-    }
-
-    /// `None` before the first value.
-    pub(crate) fn max(&self) -> Option<f64> {
-        (self.count > 0).then_some(self.max)
-    }
-}
+use crate::tally::Tally;
 
 /// The measures of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// Arrived and not readable yet: offset and time, by flow.
     waiting: BTreeMap<(FlowId, u64), Time>,
-    /// Written and not read, in order of writing.
-    written: VecDeque<Written>,
+    /// Written and not read: ends of writes and their times, by flow.
+    written: BTreeMap<(FlowId, u64), Time>,
     /// Seconds from a packet's arrival to its delivery in order (STMS s3: out-of-order delay).
     pub(crate) out_of_order: Tally,
     /// Seconds from a write to the delivery of its last byte.
     pub(crate) delay: Tally,
-    /// Free window of the acknowledged subflow when an acknowledgement has come, bytes (STMS Fig. 11).
-    pub(crate) free_window: Tally,
     /// How far a data acknowledgement moves the left edge, bytes (STMS Fig. 5).
     pub(crate) ack_jump: Tally,
     /// Bytes in the sender's buffer when an acknowledgement has come.
     pub(crate) send_buffer: Tally,
     /// Bytes in the receiver's buffer when a packet has come.
     pub(crate) receive_buffer: Tally,
+    /// By subflow.
+    pub(crate) subflows: Vec<SubflowMeter>,
     /// The left edge as of the last acknowledgement.
     left: u64,
 }
 
+/// The measures of one subflow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SubflowMeter {
+    /// Seconds from a data packet's departure to its arrival.
+    pub(crate) one_way: Tally,
+    /// When an acknowledgement has come: window less what is in flight, bytes (STMS Fig. 11).
+    pub(crate) free_window: Tally,
+    /// When an acknowledgement has come: congestion window, bytes.
+    pub(crate) cwnd: Tally,
+    /// When an acknowledgement has come: smoothed round-trip time, seconds.
+    pub(crate) srtt: Tally,
+    /// When an acknowledgement has come: pacing rate where there is one, bit/s.
+    pub(crate) pacing: Tally,
+}
+
 impl Meter {
-    pub(crate) fn on_written(&mut self, log: &mut VecDeque<Written>) {
-        self.written.append(log);
+    pub(crate) fn new(subflows: usize) -> Self {
+        Self { subflows: vec![SubflowMeter::default(); subflows], ..Self::default() }
     }
 
+    pub(crate) fn on_written(&mut self, log: &mut VecDeque<Written>) {
+        self.written.extend(log.drain(..).map(|written| ((written.flow, written.end), written.at)));
+    }
+
+    /// A data packet has arrived, whatever it brought.
+    pub(crate) fn on_arrival(&mut self, now: Time, subflow: usize, sent: SendTime) {
+        // Send times are microseconds that wrap around.
+        #[allow(clippy::cast_possible_truncation)]
+        let elapsed = ((now.as_nanos() / 1000) as u32).wrapping_sub(sent.0);
+        if let Some(subflow) = self.subflows.get_mut(subflow) {
+            subflow.one_way.add(f64::from(elapsed) * 1e-6);
+        }
+    }
+
+    /// Something new has arrived, and waits until it can be read.
     pub(crate) fn on_packet(&mut self, now: Time, flow: FlowId, offset: u64, buffered: Bytes) {
-        // Of data that comes twice the first arrival counts.
-        self.waiting.entry((flow, offset)).or_insert(now);
+        self.waiting.insert((flow, offset), now);
         self.receive_buffer.add(buffered.as_f64());
     }
 
     /// Everything of the flow below `end` was read.
     pub(crate) fn on_read(&mut self, now: Time, flow: FlowId, end: u64) {
-        while let Some(entry) = self.waiting.range((flow, 0)..(flow, end)).next().map(|(key, at)| (*key, *at)) {
+        while let Some(entry) = first_in(&self.waiting, (flow, 0)..(flow, end)) {
             self.waiting.remove(&entry.0);
             self.out_of_order.add(now.since(entry.1).as_secs_f64());
         }
-        let delay = &mut self.delay;
-        self.written.retain(|written| {
-            let read = written.flow == flow && written.end <= end;
-            if read {
-                delay.add(now.since(written.at).as_secs_f64());
-            }
-            !read
-        });
+        while let Some(entry) = first_in(&self.written, (flow, 0)..=(flow, end)) {
+            self.written.remove(&entry.0);
+            self.delay.add(now.since(entry.1).as_secs_f64());
+        }
     }
 
-    pub(crate) fn on_ack(&mut self, left: u64, free: Bytes, held: Bytes) {
+    /// An acknowledgement has come on a subflow, which is in this state now.
+    pub(crate) fn on_ack(&mut self, subflow: usize, view: &SubflowView, left: u64, held: Bytes) {
         // Acknowledgements of different paths overtake each other.
         let left = left.max(self.left);
         self.ack_jump.add((left - self.left) as f64);
         self.left = left;
-        self.free_window.add(free.as_f64());
         self.send_buffer.add(held.as_f64());
+        let Some(subflow) = self.subflows.get_mut(subflow) else { return };
+        subflow.free_window.add((view.cwnd - view.in_flight).as_f64());
+        subflow.cwnd.add(view.cwnd.as_f64());
+        if let Some(srtt) = view.srtt {
+            subflow.srtt.add(srtt.as_secs_f64());
+        }
+        if let Some(pacing) = view.pacing {
+            subflow.pacing.add(pacing.as_bps());
+        }
     }
 
-    /// Begins anew after the warm-up; what is under way stays.
+    /// Summaries begin anew after the warm-up; what is under way stays.
     pub(crate) fn restart(&mut self) {
-        let (waiting, written) = (core::mem::take(&mut self.waiting), core::mem::take(&mut self.written));
-        *self = Self { waiting, written, left: self.left, ..Self::default() };
+        let Self { out_of_order, delay, ack_jump, send_buffer, receive_buffer, subflows, .. } = self;
+        [out_of_order, delay, ack_jump, send_buffer, receive_buffer].into_iter().for_each(Tally::restart);
+        for SubflowMeter { one_way, free_window, cwnd, srtt, pacing } in subflows {
+            [one_way, free_window, cwnd, srtt, pacing].into_iter().for_each(Tally::restart);
+        }
     }
+}
+
+type Entry = ((FlowId, u64), Time);
+
+fn first_in(map: &BTreeMap<(FlowId, u64), Time>, range: impl core::ops::RangeBounds<(FlowId, u64)>) -> Option<Entry> {
+    map.range(range).next().map(|(key, at)| (*key, *at))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use manypath_core::{Bytes, Time};
-use manypath_link::{Link, Verdict};
+use manypath_link::{DropCause, Link, Verdict};
 
 use crate::events::{Events, Key, Target};
 use crate::packet::Packet;
@@ -71,9 +71,9 @@ impl Network {
         self.routes.table[packet.next as usize] == ARRIVED
     }
 
-    /// Gives a packet to the next link of its route; says whether it will come out.
+    /// Gives a packet to the next link of its route; the error says why it will not come out.
     #[inline]
-    pub(crate) fn send(&mut self, now: Time, mut packet: Packet, events: &mut Events) -> bool {
+    pub(crate) fn send(&mut self, now: Time, mut packet: Packet, events: &mut Events) -> Result<(), DropCause> {
         let index = self.routes.table[packet.next as usize];
         let wire = &mut self.wires[index as usize];
         match wire.link.enqueue(now, Bytes::new(u64::from(packet.size)), packet.ecn) {
@@ -82,9 +82,9 @@ impl Network {
                 packet.next += 1;
                 let key = events.key(at, Target::Link(index));
                 wire.insert(InFlight { key, packet }, index, events);
-                true
+                Ok(())
             }
-            Verdict::Drop(_) => false,
+            Verdict::Drop(cause) => Err(cause),
         }
     }
 

@@ -8,13 +8,15 @@ use rand_core::Rng;
 
 use crate::application::Writer;
 use crate::carrier::{Carrier, Receiver, Sender, Sent};
+use crate::causes::Causes;
 use crate::engine::Simulation;
 use crate::error::RunError;
 use crate::events::Target;
+use crate::files::FileLog;
 use crate::host::{End, World};
 use crate::meter::Meter;
 use crate::network::{Network, Routes};
-use crate::series::Recorder;
+use crate::recorder::Recorder;
 use crate::sizes::Sizes;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
@@ -32,7 +34,7 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
         let config = link.drawn(scenario.duration, seed);
         Link::new(&config, seed, &link.name).map_err(|source| RunError::Link { link: link.name.clone(), source })
     });
-    let mut world = World::new(Network::new(links.collect::<Result<_, _>>()?));
+    let mut world = World::new(Network::new(links.collect::<Result<_, _>>()?), Time::ZERO + scenario.warmup);
     let measured = scenario.sample.is_some();
     let mut ends = Vec::new();
     for (index, connection) in scenario.connections.iter().enumerate() {
@@ -44,8 +46,10 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
         ends.push(end(connection, number * 2 + 1, seed, &mut world.network.routes)?);
         world.events.schedule(connection.start, Target::Application(number));
         if measured {
-            world.meters.push(Meter::default());
+            world.meters.push(Meter::new(connection.paths.len()));
         }
+        world.files.push(FileLog::default());
+        world.drops.push(vec![Causes::default(); connection.paths.len()].into());
     }
     let mut sources = Vec::new();
     for (index, source) in scenario.sources.iter().enumerate() {

@@ -5,6 +5,7 @@ use manypath_link::Counters;
 use manypath_session::Totals;
 
 use crate::carrier::Sent;
+use crate::causes::Causes;
 use crate::engine::Simulation;
 
 /// Counters of one connection.
@@ -23,6 +24,7 @@ pub(crate) struct SubflowCounts {
     pub(crate) sent: Sent,
     pub(crate) lost: u64,
     pub(crate) delivered: Bytes,
+    pub(crate) dropped: Causes,
 }
 
 /// All counters.
@@ -36,13 +38,11 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn take(simulation: &mut Simulation) -> Self {
         let at = simulation.world.now;
-        let connections = simulation.ends.chunks(2).map(|pair| {
+        let connections = simulation.ends.chunks(2).zip(&simulation.world.drops).map(|(pair, drops)| {
             let [sender, receiver] = pair else { return ConnectionCounts::default() };
             let views = &sender.session.view().subflows;
-            let subflows = sender.carriers.iter().zip(views).map(|(carrier, view)| SubflowCounts {
-                sent: carrier.sent,
-                lost: carrier.lost,
-                delivered: view.delivered,
+            let subflows = sender.carriers.iter().zip(views).zip(drops).map(|((carrier, view), dropped)| {
+                SubflowCounts { sent: carrier.sent, lost: carrier.lost, delivered: view.delivered, dropped: *dropped }
             });
             ConnectionCounts {
                 packets: receiver.reader.packets,

@@ -60,6 +60,7 @@ fn measuring_changes_nothing() {
         assert!(measured.series.take().is_some());
         for connection in &mut measured.connections {
             connection.measures = None;
+            connection.subflows.iter_mut().for_each(|subflow| subflow.measures = None);
         }
         // Samples are events too.
         measured.events = plain.events;

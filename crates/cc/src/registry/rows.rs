@@ -22,6 +22,7 @@ use crate::reno::Reno;
 use crate::sbd::Detector;
 use crate::seeds::Seeds;
 use crate::semicoupled::Semicoupled;
+use crate::targeted::{self, Targeted};
 use crate::tccc::{self, Tccc};
 use crate::uncoupled::Uncoupled;
 use crate::uni_mptcp::{self, UniMptcp};
@@ -84,6 +85,14 @@ fn build_tccc(params: &Params<'_>, decouple: bool) -> Result<Controller, SpecErr
 
 fn build_mpcc(params: &Params<'_>, seeds: Seeds) -> Result<Controller, SpecError> {
     Ok(Box::new(Mpcc::new(ascent::config(params)?, seeds)))
+}
+
+fn build_uni_mptcp(params: &Params<'_>, _: Seeds) -> Result<Controller, SpecError> {
+    let controller = Aimd::new(UniMptcp::new(uni_mptcp::Config::from_params(params)?), params.switch("hystart")?);
+    Ok(match targeted::from_params(params)? {
+        None => Box::new(controller),
+        Some((config, target)) => Box::new(Targeted::new(controller, config, target)),
+    })
 }
 
 pub(super) static ALGORITHMS: &[Algorithm] = &[
@@ -246,11 +255,15 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
                 "unweighted or printed",
                 "a loss takes half of the window, or half times the weight as eq. 20 prints",
             ),
+            targeted::PARAMETERS[0],
+            targeted::PARAMETERS[1],
+            targeted::PARAMETERS[2],
+            targeted::PARAMETERS[3],
             HYSTART,
         ],
-        "Wang et al. (paper 004) s4",
+        "Wang et al. (paper 004) s4-5",
         Status::Stable,
-        |params, _| coupled(params, UniMptcp::new(uni_mptcp::Config::from_params(params)?)),
+        build_uni_mptcp,
     ),
     row(
         "mpcc-loss",

@@ -84,7 +84,112 @@ pub struct WindowController {
     timeout: unsafe extern "C" fn(*const Step),
 }
 
+/// `struct path_view` of `bpf/monitor.h`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct PathView {
+    pub now_us: u64,
+    pub bytes_sent: u64,
+    pub segs_out: u32,
+    pub in_flight: u32,
+    pub lost: u32,
+    pub srtt_us: u32,
+    pub sent_at_us: u64,
+    pub rtt_us: u32,
+    pub mss: u32,
+    pub backlogged: u32,
+    pub random: u32,
+}
+
+/// `struct report` of `bpf/monitor.h`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Report {
+    pub epoch: u32,
+    pub index: u32,
+    pub rate: Real,
+    pub loss: Real,
+    pub slope: Real,
+    pub negative: u64,
+    pub rtt: Real,
+    pub filled: u32,
+    pub app_limited: u32,
+}
+
+/// `struct paced_controller` of `bpf/paced_control.h`.
+#[repr(C)]
+pub struct PacedController {
+    state_size: u64,
+    tunables: *mut u64,
+    tunables_size: u64,
+    join: unsafe extern "C" fn(*mut u8, *mut Group, u32),
+    ack: unsafe extern "C" fn(*mut u8, *mut Group, u32, *const PathView),
+    timeout: unsafe extern "C" fn(*mut u8, *mut Group, u32),
+    report: unsafe extern "C" fn(*mut u8, *const PathView, *const Report, Real),
+}
+
+/// Members of `struct tunables` in `bpf/ascent.h`, in order.
+const ASCENT_TUNABLES: [&str; 19] = [
+    "loss_weight_ppm",
+    "latency_weight_ppm",
+    "units",
+    "mi_ppm",
+    "mi_packets",
+    "min_slope_ppm",
+    "omega_ppm",
+    "theta_ppm",
+    "steps",
+    "min_step_ppm",
+    "bound_ppm",
+    "bound_step_ppm",
+    "swing",
+    "initial_ppm",
+    "min_rate_ppm",
+    "slow_start",
+    "leave",
+    "publish",
+    "timeout",
+];
+
+impl PacedController {
+    /// Sets a parameter of the ascent.
+    pub fn set(&self, name: &str, value: u64) {
+        assert_eq!(self.tunables_size as usize, size_of_val(&ASCENT_TUNABLES) / size_of::<&str>() * 8);
+        let index = ASCENT_TUNABLES.iter().position(|known| *known == name).expect("a parameter");
+        // SAFETY: `tunables` has as many words, and only one test uses a controller.
+        unsafe { self.tunables.add(index).write(value) };
+    }
+
+    fn state<S>(&self, state: &mut S) -> *mut u8 {
+        assert!(self.state_size as usize <= size_of::<S>(), "the state takes {} bytes", self.state_size);
+        ptr::from_mut(state).cast()
+    }
+
+    /// A subflow joins.
+    pub fn join<S>(&self, state: &mut S) {
+        let mut group = Group { used: 1, ..Group::default() };
+        // SAFETY: the state is large enough, the group is the program's type, the place is below MAX_SUBFLOWS.
+        unsafe { (self.join)(self.state(state), &raw mut group, 0) };
+    }
+
+    /// An acknowledgement, with the others' rates as if they were one subflow's.
+    pub fn ack<S>(&self, state: &mut S, path: &PathView, others: Real) {
+        let mut group = Group { used: 3, ..Group::default() };
+        group.members[1].law[0] = others;
+        // SAFETY: as above.
+        unsafe { (self.ack)(self.state(state), &raw mut group, 0, path) };
+    }
+
+    /// The results of an interval.
+    pub fn report<S>(&self, state: &mut S, path: &PathView, report: &Report, others: Real) {
+        // SAFETY: as above.
+        unsafe { (self.report)(self.state(state), path, report, others) };
+    }
+}
+
 unsafe extern "C" {
+    pub static mp_mpcc_loss: PacedController;
+    pub static mp_mpcc_lat: PacedController;
     pub static mp_reno: WindowController;
     pub static mp_lia: WindowController;
     pub static mp_olia: WindowController;

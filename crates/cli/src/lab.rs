@@ -1,0 +1,43 @@
+//! `lab`: the papers' experiments, and what they claim.
+
+mod check;
+mod list;
+mod place;
+mod run;
+mod show;
+
+use anyhow::Result;
+
+use crate::interrupt::Interrupt;
+
+/// Reproduce the papers' figures and tables, and judge their claims
+///
+/// Every figure and table of the five papers is a file in `experiments/`. `run` makes what has not been run yet, `check`
+/// prints one line for each claim: the paper's number, ours, and whether the claim holds.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  manypath lab list\n  manypath lab run mpcc-fig5a\n  manypath lab run --all --quick\n  \
+    manypath lab check\n  manypath lab show mpcc-fig5a"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    List(list::Args),
+    Show(show::Args),
+    Run(run::Args),
+    Check(check::Args),
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
+    match args.command {
+        Command::List(args) => list::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Run(args) => run::run(args, interrupt).await,
+        Command::Check(args) => check::run(&args),
+    }
+}

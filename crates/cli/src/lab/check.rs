@@ -1,0 +1,184 @@
+//! `lab check`: one line for each claim.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Results, Status, Store, Verdict};
+use serde::Serialize;
+
+use super::place::{Length, Place, chosen, engine, parse_engine};
+use crate::{CheckFailed, output};
+
+/// Judge the papers' claims by what has been run
+///
+/// Prints for each claim its name, whether it holds, the paper's number, ours with the smallest and largest of the seeds,
+/// and the paper's words in short. Ends with 1 if a claim that held before, by `experiments/status.toml`, no longer holds.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  manypath lab check\n  manypath lab check mpcc --full\n  \
+    manypath lab check --wrong           # every claim fails under its wrong variation\n  \
+    manypath lab check --update          # remember what holds")]
+pub(super) struct Args {
+    /// Experiments or papers; all without it
+    names: Vec<String>,
+
+    #[command(flatten)]
+    length: Length,
+
+    /// Judge by this engine's runs: sim, theory, quic or kernel; by each experiment's first one without it
+    #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
+    engine: Option<EngineKind>,
+
+    /// Put each claim's wrong variation in place: ends with 1 if a claim still holds
+    #[arg(long, conflicts_with = "update")]
+    wrong: bool,
+
+    /// Write what holds to `status.toml`
+    #[arg(long)]
+    update: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    claim: String,
+    verdict: &'static str,
+    length: &'static str,
+    says: &'a str,
+    place: &'a str,
+    paper: &'a str,
+    ours: Vec<f64>,
+    /// Smallest and largest of the seeds, for each number.
+    spread: Vec<(f64, f64)>,
+    unit: &'a str,
+    /// Why there is no verdict.
+    missing: Option<String>,
+    /// Whether it held before and no longer does.
+    regression: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<()> {
+    let all = args.place.load()?;
+    let store = args.place.store()?;
+    let path = args.place.experiments()?.join("status.toml");
+    let mut status = Status::read(&path)?;
+    let mut rows = Vec::new();
+    for experiment in chosen(&all, &args.names)? {
+        let kind = args.engine.unwrap_or(experiment.engines[0]);
+        if !experiment.engines.contains(&kind) {
+            continue;
+        }
+        let (mode, results) = results(args, experiment, kind, &store)?;
+        let table = results.table()?;
+        for claim in &experiment.claims {
+            let verdict =
+                if args.wrong { claim.judge_wrong(&table) } else { None }.unwrap_or_else(|| claim.judge(&table));
+            let held = status.held(&experiment.id, &claim.id, mode);
+            let fails = matches!(verdict, Verdict::Fails(_));
+            rows.push(row(experiment, claim, mode, &verdict, held && fails && kind == experiment.engines[0]));
+            if kind == experiment.engines[0] {
+                status.set(&experiment.id, &claim.id, mode, &verdict);
+            }
+        }
+    }
+    if args.json {
+        output::json(&rows)?;
+    } else {
+        print(&rows)?;
+    }
+    if args.update {
+        std::fs::write(&path, status.to_toml()).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    verdict(args, &rows)
+}
+
+/// What is judged by: full runs where all are there, else quick ones, unless the user says.
+fn results<'a>(
+    args: &Args,
+    experiment: &'a Experiment,
+    kind: EngineKind,
+    store: &Store,
+) -> Result<(Mode, Results<'a>)> {
+    let engine = engine(kind)?;
+    let read = |mode| Results::read(experiment, (mode, experiment.seeds(mode)), engine.as_ref(), store);
+    if let Some(mode) = args.length.mode() {
+        return Ok((mode, read(mode)?));
+    }
+    let full = read(Mode::Full)?;
+    let (there, wanted) = full.count();
+    if there == wanted { Ok((Mode::Full, full)) } else { Ok((Mode::Quick, read(Mode::Quick)?)) }
+}
+
+fn row<'a>(experiment: &'a Experiment, claim: &'a Claim, mode: Mode, verdict: &Verdict, regression: bool) -> Row<'a> {
+    let Ours { values, spread } = verdict.ours().cloned().unwrap_or_default();
+    let missing = match verdict {
+        Verdict::NotRun(reason) => Some(reason.clone()),
+        Verdict::Holds(_) | Verdict::Fails(_) => None,
+    };
+    Row {
+        claim: format!("{}.{}", experiment.id, claim.id),
+        verdict: verdict.as_str(),
+        length: mode.as_str(),
+        says: &claim.says,
+        place: &claim.place,
+        paper: &claim.number,
+        ours: values,
+        spread,
+        unit: &claim.unit,
+        missing,
+        regression,
+    }
+}
+
+fn print(rows: &[Row<'_>]) -> Result<()> {
+    let mut text = String::new();
+    let width = rows.iter().map(|row| row.claim.len()).max().unwrap_or(0);
+    for row in rows {
+        let ours = row.missing.as_ref().map_or_else(|| numbers(row), |missing| format!("- ({missing})"));
+        let held = if row.regression { " (HELD BEFORE)" } else { "" };
+        writeln!(
+            text,
+            "{:width$}  {:13}{held}  paper: {}  ours: {ours}  {} [{}, {}]",
+            row.claim, row.verdict, row.paper, row.says, row.place, row.length
+        )?;
+    }
+    let count = |word| rows.iter().filter(|row| row.verdict == word).count();
+    write!(text, "{} of {} claims hold, {} not run", count("holds"), rows.len(), count("not run"))?;
+    Ok(output::line(&text)?)
+}
+
+/// Our numbers, each with its spread.
+fn numbers(row: &Row<'_>) -> String {
+    let number = |(index, value): (usize, &f64)| match row.spread.get(index) {
+        Some((least, most)) => {
+            format!(
+                "{} ({} to {})",
+                manypath_lab::short(*value),
+                manypath_lab::short(*least),
+                manypath_lab::short(*most)
+            )
+        }
+        None => manypath_lab::short(*value),
+    };
+    let numbers: Vec<String> = row.ours.iter().enumerate().map(number).collect();
+    let unit = if row.unit.is_empty() { String::new() } else { format!(" {}", row.unit) };
+    format!("{}{unit}", numbers.join(" < "))
+}
+
+fn verdict(args: &Args, rows: &[Row<'_>]) -> Result<()> {
+    let names = |wanted: &dyn Fn(&Row<'_>) -> bool| {
+        rows.iter().filter(|row| wanted(row)).map(|row| row.claim.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let (what, failed) = if args.wrong {
+        ("claims hold under their wrong variation", names(&|row| row.verdict == "holds"))
+    } else {
+        ("claims held before and no longer hold", names(&|row| row.regression))
+    };
+    if failed.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{what}: {failed}")).into()) }
+}

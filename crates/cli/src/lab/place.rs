@@ -1,0 +1,106 @@
+//! Where experiments and results are, and which experiments are meant.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use manypath_lab::{Engine, EngineKind, Experiment, Mode, Simulator, Store, Theory};
+
+/// Where experiments and results are.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Place {
+    /// The folder of experiments; without it the nearest folder `experiments`, here or above
+    #[arg(long, value_name = "DIR")]
+    experiments: Option<PathBuf>,
+
+    /// The folder of results; without it `lab-results` beside the experiments
+    #[arg(long, value_name = "DIR")]
+    results: Option<PathBuf>,
+}
+
+impl Place {
+    /// The folder of experiments.
+    pub(super) fn experiments(&self) -> Result<PathBuf> {
+        if let Some(folder) = &self.experiments {
+            return Ok(folder.clone());
+        }
+        let here = std::env::current_dir().context("the current folder is gone")?;
+        let found = here.ancestors().map(|folder| folder.join("experiments")).find(|folder| folder.is_dir());
+        found.context("there is no folder 'experiments' here or above: go to the repository, or give --experiments DIR")
+    }
+
+    /// Every experiment.
+    pub(super) fn load(&self) -> Result<Vec<Experiment>> {
+        let folder = self.experiments()?;
+        let experiments = manypath_lab::load(&folder)?;
+        if experiments.is_empty() {
+            bail!("{} has no experiments: give another folder with --experiments", folder.display());
+        }
+        Ok(experiments)
+    }
+
+    /// Where results are.
+    pub(super) fn store(&self) -> Result<Store> {
+        let beside = || Ok::<_, anyhow::Error>(self.experiments()?.join("../lab-results"));
+        Ok(Store::new(self.results.clone().map_or_else(beside, Ok)?))
+    }
+}
+
+/// The experiments of these names, or of a paper; all of them if there are no names.
+pub(super) fn chosen<'a>(all: &'a [Experiment], names: &[String]) -> Result<Vec<&'a Experiment>> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let before = found.len();
+        found.extend(all.iter().filter(|experiment| experiment.id == *name || experiment.paper == *name));
+        if found.len() == before {
+            bail!(
+                "there is no experiment '{name}': `manypath lab list` names them, and a paper's name takes all of it"
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// What carries out runs.
+pub(super) fn engine(kind: EngineKind) -> Result<Box<dyn Engine>> {
+    match kind {
+        EngineKind::Sim => Ok(Box::new(Simulator)),
+        EngineKind::Theory => Ok(Box::new(Theory)),
+        EngineKind::Quic | EngineKind::Kernel => {
+            bail!("the engine '{}' cannot run experiments yet: use sim", kind.as_str())
+        }
+    }
+}
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Length {
+    /// Enough to see the shape: everything in a quarter of an hour on two cores
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+
+    /// As much as the papers did
+    #[arg(long)]
+    full: bool,
+}
+
+impl Length {
+    /// The mode that was asked for, if one was.
+    pub(super) fn mode(self) -> Option<Mode> {
+        match (self.quick, self.full) {
+            (true, _) => Some(Mode::Quick),
+            (_, true) => Some(Mode::Full),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the name of an engine.
+pub(super) fn parse_engine(name: &str) -> Result<EngineKind, String> {
+    EngineKind::named(name).ok_or_else(|| {
+        let known = EngineKind::ALL.map(EngineKind::as_str).join(", ");
+        format!("there is no engine '{name}'; there are {known}")
+    })
+}

@@ -1,0 +1,134 @@
+//! `lab run`: makes the runs that are not there yet.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use manypath_lab::{EngineKind, Experiment, Failure, Mode, Plan};
+
+use super::place::{Length, Place, chosen, engine, parse_engine};
+use crate::interrupt::Interrupt;
+use crate::{CheckFailed, output};
+
+/// Run experiments
+///
+/// What has been run with the same scenario, seed and code is not run again: an interrupted run goes on where it was.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  manypath lab run mpcc-fig5a\n  manypath lab run tccc --full --jobs 8\n  \
+    manypath lab run --all --quick")]
+pub(super) struct Args {
+    /// Experiments or papers (mpcc, tccc, stms, mp-ol, uni-mptcp)
+    #[arg(required_unless_present = "all")]
+    names: Vec<String>,
+
+    /// Every experiment
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+
+    #[command(flatten)]
+    length: Length,
+
+    /// How many runs at once; as many as there are processors without it
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Runs of each case, in place of the experiment's own number
+    #[arg(long, value_name = "N")]
+    seeds: Option<NonZeroU32>,
+
+    /// What carries out the runs: sim, theory, quic or kernel; each experiment's first one without it
+    #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
+    engine: Option<EngineKind>,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs the command.
+pub(super) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut work = tokio::task::spawn_blocking({
+        let stop = Arc::clone(&stop);
+        move || work(&args, &stop)
+    });
+    tokio::select! {
+        done = &mut work => done?,
+        () = interrupt.wait() => {
+            stop.store(true, Ordering::Relaxed);
+            eprintln!("finishing the runs under way; a second Ctrl-C ends at once");
+            work.await?
+        }
+    }
+}
+
+fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
+    let all = args.place.load()?;
+    let (mode, store) = (args.length.mode().unwrap_or(Mode::Quick), args.place.store()?);
+    let mut plans = Vec::new();
+    for experiment in sources(&all, &chosen(&all, &args.names)?) {
+        let kind = args.engine.unwrap_or(experiment.engines[0]);
+        if !experiment.engines.contains(&kind) {
+            continue;
+        }
+        let engine = engine(kind)?;
+        let seeds = args.seeds.map_or_else(|| experiment.seeds(mode), NonZeroU32::get);
+        let users: Vec<&Experiment> = all.iter().filter(|user| user.runs_of == experiment.id).collect();
+        plans.push((Plan::new(experiment, &users, (mode, seeds), engine.as_ref(), &store)?, engine));
+    }
+    if plans.is_empty() {
+        bail!("none of these runs on that engine: `manypath lab list --json` says which do");
+    }
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let bar = bar(plans.iter().map(|(plan, _)| plan.cost()).sum());
+    let (mut made, mut held, mut failures): (usize, usize, Vec<Failure>) = (0, 0, Vec::new());
+    for (plan, engine) in &plans {
+        bar.set_message(plan.experiment().id.clone());
+        let mut progress = |run: &manypath_lab::Run| bar.inc(units(run.cost));
+        let outcome = plan.carry_out(engine.as_ref(), jobs, &store, stop, &mut progress)?;
+        made += outcome.made;
+        held += outcome.held;
+        for failure in &outcome.failures {
+            bar.suspend(|| eprintln!("{}: {}", failure.run, failure.reason));
+        }
+        failures.extend(outcome.failures);
+        if outcome.stopped {
+            bar.finish_and_clear();
+            bail!("interrupted after {made} runs, which are kept: the same command goes on from here");
+        }
+    }
+    bar.finish_and_clear();
+    output::line(&format!("{made} runs made, {held} there already, {} failed ({})", failures.len(), mode.as_str()))?;
+    if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} runs failed", failures.len())).into()) }
+}
+
+/// Whose runs are needed for these experiments: each once.
+fn sources<'a>(all: &'a [Experiment], chosen: &[&'a Experiment]) -> Vec<&'a Experiment> {
+    let mut sources: Vec<&Experiment> = Vec::new();
+    for experiment in chosen {
+        let source = all.iter().find(|source| source.id == experiment.runs_of).unwrap_or(experiment);
+        if !sources.iter().any(|held| held.id == source.id) {
+            sources.push(source);
+        }
+    }
+    sources
+}
+
+/// The work of a run in units of the bar.
+fn units(cost: f64) -> u64 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // costs are positive; casts saturate
+    let units = (cost * 1e-5) as u64;
+    units.max(1)
+}
+
+/// A bar on standard error. Nothing is drawn where that is not a terminal.
+fn bar(cost: f64) -> ProgressBar {
+    let bar = ProgressBar::new(units(cost));
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3}%  {elapsed} so far, {eta} left  {msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

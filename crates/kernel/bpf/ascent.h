@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Gradient ascent on a utility by trying rates: what MPCC runs on each subflow (MPCC s5.2), as crates/cc/src/ascent.rs, where
+ * it says what is done where the paper is silent.
+ *
+ * Rates are in Mbit/s. `others` is the sum of the rates that the connection's other subflows have published; it is frozen while
+ * a gradient is estimated.
+ */
+#ifndef MANYPATH_ASCENT_H
+#define MANYPATH_ASCENT_H
+
+#include "layout.h"
+#include "monitor.h"
+#include "power.h"
+#include "tunables.h"
+
+/* How often slow start repeats an interval before it goes back (MPCC's release). */
+#define MAX_REPEATS 2
+/* Monitor intervals of a probing round: two pairs of a higher and a lower rate. */
+#define PROBES 4
+/* Rates above a terabit per second are an accident, Mbit/s. */
+#define MAX_RATE real_of(MILLION)
+/* Loss in per cent that slow start ignores when `slow_start` is the release's. */
+#define TOLERATED_LOSS 15
+
+/* The parameters of crates/cc/src/ascent/config.rs, where they are explained; choices in the order given there. */
+struct tunables {
+	u64 loss_weight_ppm;
+	u64 latency_weight_ppm;
+	u64 units;
+	u64 mi_ppm;
+	u64 mi_packets;
+	u64 min_slope_ppm;
+	u64 omega_ppm;
+	u64 theta_ppm;
+	u64 steps;
+	u64 min_step_ppm;
+	u64 bound_ppm;
+	u64 bound_step_ppm;
+	u64 swing;
+	u64 initial_ppm;
+	u64 min_rate_ppm;
+	u64 slow_start;
+	u64 leave;
+	u64 publish;
+	u64 timeout;
+};
+
+enum { UNITS_MBIT, UNITS_BYTES };
+enum { STEPS_RELEASE, STEPS_PAPER };
+enum { START_PAPER, START_RELEASE };
+enum { LEAVE_BETTER, LEAVE_LAST };
+enum { PUBLISH_INTERVAL, PUBLISH_DECISION };
+enum { TIMEOUT_HALVE, TIMEOUT_KEEP };
+
+#ifdef __bpf__
+extern struct tunables tunables;
+#else
+static struct tunables tunables;
+#endif
+
+/*
+ * Functions that are SHARED are checked by the verifier for themselves, for any arguments: they ask for pointers that are not
+ * null, and return a word.
+ */
+
+/* A rate and what came of it. */
+struct sample {
+	real rate;
+	real loss;
+	struct sreal slope;
+};
+
+/* What step sizes remember of earlier decisions. */
+struct momentum {
+	/* -1, 1, or 0 before the first decision. */
+	s32 direction;
+	u32 amplifier;
+	u32 bound;
+	u32 swing;
+};
+
+enum ascent_phase { SLOW_START, PROBING, MOVING };
+
+/* The ascent of one subflow. */
+struct ascent {
+	u32 phase;
+	/* Reports of earlier epochs are void. */
+	u32 epoch;
+	/* Present sending rate; the rate outside of probes (spec: x); what others see of it; others' rates for the gradient
+	 * being estimated (spec: C_other). */
+	real rate;
+	real base;
+	real published;
+	real others;
+	/* Slow start: the last interval, if there was one, and how often it was repeated. Moving: what the next result is
+	 * compared with. */
+	struct sample previous;
+	u32 has_previous;
+	u32 repeats;
+	/* Probing: the two rates, which intervals have the higher one, how many were begun, whose results are in. */
+	real low;
+	real high;
+	u32 highs;
+	u32 begun;
+	u32 known;
+	/* Whether intervals are under way; not before the first acknowledgement and after a timeout. */
+	u32 running;
+	/* Moving: the rate to go back to. */
+	real from;
+	struct momentum momentum;
+	struct sample samples[PROBES];
+	/* For people. */
+	struct sreal utility;
+	u32 intervals;
+	u32 unfair;
+	u32 decisions;
+	u32 pad;
+	struct monitor monitor;
+};
+
+INLINE real real_clamp(real x, real low, real high)
+{
+	return real_min(real_max(x, low), high);
+}
+
+/* Units of the utility's rate in one Mbit/s. */
+INLINE real utility_scale(void)
+{
+	return real_of(tunables.units == UNITS_BYTES ? 125000 : 1);
+}
+
+/* MPCC eq. 2: T^0.9 - b T loss - g T slope, T the total rate (s7.1 gives the exponent). */
+SHARED u32 utility_into(struct sreal *utility, const struct sample *sample, real others)
+{
+	struct sreal reward, loss, delay;
+	real total;
+
+	if (!utility || !sample)
+		return 0;
+	total = real_mul(real_add(sample->rate, others), utility_scale());
+	reward = positive(real_power(total, 9, 10));
+	loss = positive(real_mul(real_mul(total, sample->loss), real_of_ppm(tunables.loss_weight_ppm)));
+	delay = sreal_scale(sample->slope, real_mul(total, real_of_ppm(tunables.latency_weight_ppm)));
+
+	*utility = sreal_sub(sreal_sub(reward, loss), delay);
+	return 0;
+}
+
+INLINE struct sreal utility_of(const struct sample *sample, real others)
+{
+	struct sreal utility = {};
+
+	utility_into(&utility, sample, others);
+	return utility;
+}
+
+/* Change of utility per unit of rate between two samples; zero if the rates are equal. */
+INLINE struct sreal utility_gradient(const struct sample *from, const struct sample *to, real others)
+{
+	struct sreal distance = sreal_sub(positive(to->rate), positive(from->rate));
+	struct sreal change = sreal_sub(utility_of(to, others), utility_of(from, others));
+	struct sreal gradient = sreal_divide(change, real_mul(distance.size, utility_scale()));
+
+	return distance.negative ? sreal_negate(gradient) : gradient;
+}
+
+/* Takes the sign of a decision. */
+INLINE void momentum_decide(struct momentum *momentum, s32 direction)
+{
+	bool same = direction * momentum->direction > 0;
+
+	if (same && momentum->swing) {
+		momentum->swing--;
+	} else if (same) {
+		momentum->amplifier += tunables.steps == STEPS_PAPER ? 1 : 2;
+	} else {
+		momentum->amplifier = 0;
+		momentum->bound = 0;
+		if (momentum->direction && momentum->swing < tunables.swing)
+			momentum->swing++;
+	}
+	momentum->direction = direction;
+}
+
+/* The largest step after the bound was widened `notches` times. */
+INLINE real bound_at(u32 notches, real total)
+{
+	real notch = real_mul(real_of(notches), real_of_ppm(tunables.bound_step_ppm));
+
+	return real_mul(real_add(real_of_ppm(tunables.bound_ppm), notch), total);
+}
+
+/* The fewest notches, but not more than now, whose bound holds the step (Vivace s4.3). */
+INLINE u32 fewest_notches(real wanted, u32 now, real total)
+{
+	real least = bound_at(0, total), notches;
+	u64 whole;
+
+	if (wanted <= least)
+		return 0;
+	notches = real_div(real_sub(wanted, least), real_mul(real_of_ppm(tunables.bound_step_ppm), total));
+	whole = real_floor(notches);
+	whole += real_of(whole) < notches;
+	return whole < now ? (u32)whole : now;
+}
+
+/* The size of the step for a gradient at own rate `own` and total rate `total`. */
+SHARED real momentum_step(struct momentum *momentum, real gradient, real own, real total)
+{
+	/* MPCC's release: 1 + amplifier. Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision. */
+	u64 n, factor;
+	real wanted, bound;
+
+	if (!momentum)
+		return 0;
+	n = (u64)momentum->amplifier + 1;
+	factor = tunables.steps == STEPS_PAPER && n > 3 ? 2 * n - 3 : n;
+	wanted = real_mul(real_mul(real_of_ppm(tunables.theta_ppm), gradient), real_of(factor));
+	wanted = real_max(wanted, real_of_ppm(tunables.min_step_ppm));
+	bound = bound_at(momentum->bound, total);
+	if (wanted > bound) {
+		wanted = bound;
+		momentum->bound++;
+	} else if (tunables.steps == STEPS_PAPER) {
+		momentum->bound = fewest_notches(wanted, momentum->bound, total);
+	} else if (momentum->bound) {
+		momentum->bound--;
+	}
+	/* At most half of the own rate, so that rates stay positive (MPCC's release). */
+	return real_min(wanted, real_shift(own, -1));
+}
+
+/* Opens an interval. MPCC s5.2, "rate-publication points": the rate is published as it begins. */
+SHARED u32 ascent_begin(struct ascent *ascent, const struct path_view *path, u32 index, real rate)
+{
+	real length;
+
+	if (!ascent || !path)
+		return 0;
+	length = real_mul(real_of(path->srtt_us), real_of_ppm(tunables.mi_ppm));
+	ascent->rate = rate;
+	if (tunables.publish == PUBLISH_INTERVAL)
+		ascent->published = rate;
+	monitor_begin(&ascent->monitor, path, ascent->epoch, index, rate, real_floor(length));
+	return 0;
+}
+
+/* Begins a probing round around the base rate. */
+SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
+{
+	real omega;
+
+	if (!ascent || !path)
+		return 0;
+	/* MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give. */
+	omega = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.omega_ppm));
+	ascent->others = others;
+	ascent->low = real_max(real_sub(ascent->base, omega), real_of_ppm(tunables.min_rate_ppm));
+	ascent->high = real_max(real_min(real_add(ascent->base, omega), MAX_RATE), real_add(ascent->low, omega));
+	/* Within each pair the order is random, so that a trend of the path does not always favour one side. */
+	ascent->highs = (path->random & 1 ? 1 : 2) | (path->random & 2 ? 4 : 8);
+	ascent->epoch++;
+	ascent->phase = PROBING;
+	ascent->begun = 1;
+	ascent->known = 0;
+	ascent_begin(ascent, path, 0, ascent->highs & 1 ? ascent->high : ascent->low);
+	return 0;
+}
+
+/* Moves the base rate and measures there. */
+SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, real gradient, real others)
+{
+	real from, step, to;
+
+	if (!ascent || !path)
+		return 0;
+	from = ascent->base;
+	step = momentum_step(&ascent->momentum, gradient, from, real_add(from, others));
+	to = ascent->momentum.direction < 0 ? real_sub(from, step) : real_add(from, step);
+	ascent->base = real_clamp(to, real_of_ppm(tunables.min_rate_ppm), MAX_RATE);
+	ascent->published = ascent->base;
+	ascent->others = others;
+	ascent->phase = MOVING;
+	ascent->from = from;
+	ascent->decisions++;
+	ascent_begin(ascent, path, 0, ascent->base);
+	return 0;
+}
+
+/* Slow start ends at the rate before the last doubling. */
+INLINE void ascent_go_back(struct ascent *ascent, const struct path_view *path, real rate, real others)
+{
+	real back = ascent->has_previous ? ascent->previous.rate : real_shift(rate, -1);
+
+	ascent->base = real_max(back, real_of_ppm(tunables.min_rate_ppm));
+	ascent_probe(ascent, path, others);
+}
+
+INLINE void ascent_repeat(struct ascent *ascent, const struct path_view *path, real rate, real others)
+{
+	if (ascent->repeats >= MAX_REPEATS) {
+		ascent_go_back(ascent, path, rate, others);
+		return;
+	}
+	ascent->repeats++;
+	ascent->others = others;
+	ascent_begin(ascent, path, 0, rate);
+}
+
+/* Slow start: double while the utility grows (MPCC s5.2). */
+SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new, real others)
+{
+	if (!ascent || !path || !new)
+		return 0;
+	if (tunables.slow_start == START_RELEASE) {
+		if (real_mul(new->loss, real_of(100)) < real_of(TOLERATED_LOSS))
+			new->loss = 0;
+		if (new->slope.negative)
+			new->slope = positive(0);
+	}
+	if (!ascent->has_previous || sreal_sign(sreal_sub(utility_of(new, ascent->others),
+							  utility_of(&ascent->previous, ascent->others))) > 0) {
+		ascent->base = real_min(real_shift(new->rate, 1), MAX_RATE);
+		ascent->previous = *new;
+		ascent->has_previous = 1;
+		ascent->repeats = 0;
+		ascent->others = others;
+		ascent_begin(ascent, path, 0, ascent->base);
+	} else if (tunables.slow_start == START_RELEASE) {
+		ascent_repeat(ascent, path, new->rate, others);
+	} else {
+		ascent_go_back(ascent, path, new->rate, others);
+	}
+	return 0;
+}
+
+/* The mean of two samples at one rate: utilities are linear in loss and slope. */
+INLINE struct sample sample_mean(const struct sample *a, const struct sample *b)
+{
+	struct sreal slopes = sreal_add(a->slope, b->slope);
+
+	return (struct sample){
+		.rate = real_shift(real_add(a->rate, b->rate), -1),
+		.loss = real_shift(real_add(a->loss, b->loss), -1),
+		.slope = { real_shift(slopes.size, -1), slopes.negative },
+	};
+}
+
+/* A result of a probing round. Decides when all are in. */
+SHARED u32 ascent_probed(struct ascent *ascent, const struct path_view *path, u32 index, const struct sample *new,
+			 real others)
+{
+	const struct sample *high[2], *low[2];
+	struct sreal one, two;
+	u32 first, second;
+	real gradient;
+
+	if (!ascent || !path || !new)
+		return 0;
+	ascent->samples[index & (PROBES - 1)] = *new;
+	ascent->known |= 1 << (index & (PROBES - 1));
+	if (ascent->known != (1 << PROBES) - 1)
+		return 0;
+	/* Where the higher rates of the two pairs are. */
+	first = ascent->highs & 1 ? 0 : 1;
+	second = ascent->highs & 4 ? 2 : 3;
+	high[0] = &ascent->samples[first];
+	low[0] = &ascent->samples[1 - first];
+	high[1] = &ascent->samples[second];
+	low[1] = &ascent->samples[5 - second];
+	one = utility_gradient(low[0], high[0], ascent->others);
+	two = utility_gradient(low[1], high[1], ascent->others);
+	if (sreal_sign(one) * sreal_sign(two) <= 0) {
+		/* The pairs disagree, or nothing changed: stay and look again. */
+		ascent_probe(ascent, path, others);
+		return 0;
+	}
+	gradient = real_min(one.size, two.size);
+	/* What the first move is compared with: the side that was worse, which lies well apart from where the move goes. */
+	ascent->previous = one.negative ? sample_mean(high[0], high[1]) : sample_mean(low[0], low[1]);
+	momentum_decide(&ascent->momentum, sreal_sign(one));
+	ascent_step(ascent, path, gradient, others);
+	return 0;
+}
+
+/* MPCC s5.2, moving: the gradient of the two preceding intervals. */
+SHARED u32 ascent_moved(struct ascent *ascent, const struct path_view *path, const struct sample *new, real others)
+{
+	struct sreal gradient;
+	s32 direction;
+	bool goes_on;
+
+	if (!ascent || !path || !new)
+		return 0;
+	gradient = utility_gradient(&ascent->previous, new, ascent->others);
+	direction = sreal_sign(gradient);
+	goes_on = direction * ascent->momentum.direction > 0;
+	momentum_decide(&ascent->momentum, direction);
+	if (goes_on) {
+		ascent->previous = *new;
+		ascent_step(ascent, path, gradient.size, others);
+	} else {
+		if (tunables.leave == LEAVE_BETTER)
+			ascent->base = ascent->from;
+		ascent_probe(ascent, path, others);
+	}
+	return 0;
+}
+
+SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
+{
+	struct sample new = {};
+
+	if (!ascent || !path || !report)
+		return 0;
+	new.rate = report->rate;
+	new.loss = report->loss;
+	new.slope = report->slope;
+	ascent->intervals++;
+	ascent->utility = utility_of(&new, ascent->others);
+	if (!report->filled) {
+		ascent->unfair++;
+		/* What did not test its rate is repeated. */
+		if (ascent->phase == PROBING)
+			ascent_probe(ascent, path, others);
+		else if (ascent->phase == MOVING || report->app_limited)
+			ascent_begin(ascent, path, 0, report->rate);
+		else
+			ascent_repeat(ascent, path, report->rate, others);
+		return 0;
+	}
+	if (ascent->phase == SLOW_START)
+		ascent_doubled(ascent, path, &new, others);
+	else if (ascent->phase == PROBING)
+		ascent_probed(ascent, path, report->index, &new, others);
+	else
+		ascent_moved(ascent, path, &new, others);
+	return 0;
+}
+
+/* The first acknowledgement, or the first after a timeout: intervals begin. */
+INLINE void ascent_start(struct ascent *ascent, const struct path_view *path, real others)
+{
+	ascent->running = 1;
+	ascent->published = ascent->base;
+	ascent->others = others;
+	if (ascent->phase == SLOW_START)
+		ascent_begin(ascent, path, 0, ascent->base);
+	else
+		ascent_probe(ascent, path, others);
+}
+
+/* Ends the open interval when it is due; goes on to the next probe or waits for results at the base rate. */
+INLINE void ascent_advance(struct ascent *ascent, const struct path_view *path)
+{
+	if (!monitor_is_due(&ascent->monitor, path, (u32)tunables.mi_packets))
+		return;
+	monitor_close(&ascent->monitor, path);
+	if (ascent->phase == PROBING && ascent->begun < PROBES) {
+		u32 index = ascent->begun++;
+
+		ascent_begin(ascent, path, index, ascent->highs >> index & 1 ? ascent->high : ascent->low);
+	} else {
+		ascent->rate = ascent->base;
+	}
+}
+
+/* A new subflow: slow start at the initial rate. The rest of its state is zero. */
+INLINE void ascent_join(struct ascent *ascent)
+{
+	ascent->rate = ascent->base = real_of_ppm(tunables.initial_ppm);
+}
+
+/* An acknowledgement; `others` is the sum of the others' published rates. */
+INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, real others)
+{
+	real min_slope = real_of_ppm(tunables.min_slope_ppm);
+	struct report report = {};
+
+	if (!ascent->running)
+		ascent_start(ascent, path, others);
+	if (path->rtt_us)
+		monitor_sample(&ascent->monitor, path);
+	ascent_advance(ascent, path);
+	if (monitor_report(&ascent->monitor, path, min_slope, &report) && report.epoch == ascent->epoch)
+		ascent_report(ascent, path, &report, others);
+}
+
+/* A timeout: halves the rate, as Vivace's release does. What comes after it is slow start from there. */
+INLINE void ascent_on_timeout(struct ascent *ascent)
+{
+	if (tunables.timeout == TIMEOUT_HALVE)
+		ascent->base = real_max(real_shift(ascent->base, -1), real_of_ppm(tunables.min_rate_ppm));
+	ascent->rate = ascent->base;
+	ascent->momentum = (struct momentum){};
+	ascent->monitor.count = 0;
+	ascent->epoch++;
+	ascent->published = 0;
+	ascent->running = 0;
+	ascent->phase = SLOW_START;
+	ascent->has_previous = 0;
+	ascent->repeats = 0;
+}
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Monitor intervals: what was sent at which rate, and what became of it; as crates/cc/src/monitor.rs, which has an event for
+ * each packet. Here there is one call for each acknowledgement, and the kernel's counters:
+ *
+ * - Packets leave in the order of `segs_out`, first sendings and repetitions alike. An interval holds those from the count at
+ *   its beginning to the count at its end.
+ * - A packet is settled when it is neither on its way nor counted as lost: `segs_out - in_flight` of them are. They settle
+ *   roughly in order; an interval is settled when as many are as had been sent at its end, and REORDERING more, because
+ *   that many packets behind a hole tell that it is one.
+ * - What was declared lost between the settling of an interval's beginning and of its end was lost in the interval.
+ *
+ * Round-trip times belong to the interval in which their packet left.
+ */
+#ifndef MANYPATH_MONITOR_H
+#define MANYPATH_MONITOR_H
+
+#include "signed.h"
+
+/* Shorter intervals cannot be timed by acknowledgements, microseconds. */
+#define MIN_LENGTH 1000
+/* Intervals under way at once; a power of two. Older ones are given up. */
+#define MAX_INTERVALS 8
+/* Packets behind a hole that make it a loss (RFC 6675's DupThresh), and the one that tells. */
+#define REORDERING 4
+/* How long a closed interval waits for packets, in round-trip times. */
+#define DEADLINE 4
+/* Samples of a regression are fewer and their values smaller than these, so that no sum overflows. */
+#define MAX_SAMPLES 65536
+#define MAX_OFFSET (1 << 23)
+
+/* What a paced controller reads of a socket. */
+struct path_view {
+	u64 now_us;
+	/* Packets and bytes ever sent, repetitions included. */
+	u64 bytes_sent;
+	u32 segs_out;
+	/* Packets on their way. */
+	u32 in_flight;
+	/* Packets ever declared lost. */
+	u32 lost;
+	/* Smoothed round-trip time, microseconds; zero before the first sample. */
+	u32 srtt_us;
+	/* When the latest packet that was delivered had left, and its round-trip time. */
+	u64 sent_at_us;
+	u32 rtt_us;
+	/* Bytes of a packet. */
+	u32 mss;
+	/* Whether data waits in the socket for window or pacing. */
+	u32 backlogged;
+	/* Bits drawn at random for this call. */
+	u32 random;
+};
+
+/* Least squares of round-trip time over send time, both relative to the first sample, microseconds. */
+struct regression {
+	u64 origin_us;
+	u32 base_us;
+	u32 n;
+	u64 t;
+	u64 tt;
+	s64 y;
+	s64 ty;
+	u64 yy;
+};
+
+struct interval {
+	/* What it is for. */
+	u32 epoch;
+	u32 index;
+	/* Mbit/s. */
+	real rate;
+	u64 start_us;
+	u64 length_us;
+	/* Zero while it is open. */
+	u64 closed_us;
+	/* `segs_out` at beginning and end. */
+	u32 first;
+	u32 end;
+	/* Bytes sent before it; from its end on, in it. */
+	u64 bytes;
+	/* Packets lost before it, once all before it is settled. */
+	u32 lost_before;
+	u32 begun;
+	/* Whether data waited to be sent when it was closed. */
+	u32 backlogged;
+	u32 pad;
+	struct regression regression;
+};
+
+struct monitor {
+	struct interval intervals[MAX_INTERVALS];
+	/* The oldest, and how many there are. Only the last may be open. */
+	u32 oldest;
+	u32 count;
+};
+
+/* What an interval measured. */
+struct report {
+	u32 epoch;
+	u32 index;
+	/* Mbit/s. */
+	real rate;
+	/* Share of its packets that were lost. */
+	real loss;
+	/* Of the round-trip time, s/s; zero when it cannot be told from zero. */
+	struct sreal slope;
+	/* Mean round-trip time, microseconds; zero if there is none. */
+	real rtt;
+	/* Whether it was sent at its rate, but for one packet. */
+	u32 filled;
+	/* Whether it was not because nothing waited to be sent. */
+	u32 app_limited;
+};
+
+INLINE void regression_add(struct regression *sums, u64 sent_at_us, u32 rtt_us)
+{
+	u64 t;
+	s64 y;
+
+	if (!sums->n) {
+		sums->origin_us = sent_at_us;
+		sums->base_us = rtt_us;
+	}
+	t = sent_at_us - sums->origin_us;
+	y = (s64)rtt_us - sums->base_us;
+	if (t >= MAX_OFFSET || y >= MAX_OFFSET || y <= -MAX_OFFSET || sums->n >= MAX_SAMPLES)
+		return;
+	sums->n++;
+	sums->t += t;
+	sums->tt += t * t;
+	sums->y += y;
+	sums->ty += (s64)t * y;
+	sums->yy += (u64)(y * y);
+}
+
+/* a - b*c/n for sums of products. */
+INLINE struct sreal centred(struct sreal sum, struct sreal b, struct sreal c, real n)
+{
+	struct sreal product = { real_div(real_mul(b.size, c.size), n), b.negative != c.negative };
+
+	return sreal_sub(sum, product);
+}
+
+/* Slope in s/s; zero when it is below the least slope or twice its own standard error. */
+INLINE struct sreal regression_slope(const struct regression *sums, real min_slope)
+{
+	real n = real_of(sums->n);
+	struct sreal t = sreal_of((s64)sums->t), y = sreal_of(sums->y), stt, sty, syy, slope, residual;
+
+	if (sums->n < 3)
+		return positive(0);
+	stt = centred(positive(real_of(sums->tt)), t, t, n);
+	if (!stt.size || stt.negative)
+		return positive(0);
+	sty = centred(sreal_of(sums->ty), t, y, n);
+	syy = centred(positive(real_of(sums->yy)), y, y, n);
+	slope = sreal_divide(sty, stt.size);
+	residual = sreal_sub(syy, positive(real_mul(slope.size, sty.size)));
+	if (residual.negative)
+		residual.size = 0;
+	/* (2 error)^2 = 4 residual/(n - 2)/stt. */
+	if (slope.size < min_slope ||
+	    real_mul(slope.size, slope.size) <
+		    real_div(real_shift(residual.size, 2), real_mul(real_of(sums->n - 2), stt.size)))
+		return positive(0);
+	return slope;
+}
+
+INLINE real regression_mean(const struct regression *sums)
+{
+	if (!sums->n)
+		return 0;
+	return sreal_add(positive(real_of(sums->base_us)), sreal_divide(sreal_of(sums->y), real_of(sums->n))).size;
+}
+
+INLINE struct interval *interval_at(struct monitor *monitor, u32 nth)
+{
+	return &monitor->intervals[(monitor->oldest + nth) & (MAX_INTERVALS - 1)];
+}
+
+/* The open interval, or NULL. */
+INLINE struct interval *open_interval(struct monitor *monitor)
+{
+	struct interval *last = interval_at(monitor, monitor->count - 1);
+
+	return monitor->count && !last->closed_us ? last : 0;
+}
+
+INLINE void monitor_close(struct monitor *monitor, const struct path_view *path)
+{
+	struct interval *open = open_interval(monitor);
+
+	if (!open)
+		return;
+	open->closed_us = path->now_us;
+	open->end = path->segs_out;
+	open->bytes = path->bytes_sent - open->bytes;
+	open->backlogged = path->backlogged;
+}
+
+INLINE void monitor_drop_oldest(struct monitor *monitor)
+{
+	monitor->oldest = (monitor->oldest + 1) & (MAX_INTERVALS - 1);
+	monitor->count--;
+}
+
+/* Opens an interval of `length_us` at `rate`, after closing the one that was open. */
+INLINE void monitor_begin(struct monitor *monitor, const struct path_view *path, u32 epoch, u32 index, real rate,
+			  u64 length_us)
+{
+	struct interval *interval;
+
+	monitor_close(monitor, path);
+	if (monitor->count >= MAX_INTERVALS)
+		monitor_drop_oldest(monitor);
+	interval = interval_at(monitor, monitor->count);
+	monitor->count++;
+	interval->epoch = epoch;
+	interval->index = index;
+	interval->rate = rate;
+	interval->start_us = path->now_us;
+	interval->length_us = length_us < MIN_LENGTH ? MIN_LENGTH : length_us;
+	interval->closed_us = 0;
+	interval->first = path->segs_out;
+	interval->bytes = path->bytes_sent;
+	interval->begun = 0;
+	interval->regression.n = 0;
+	interval->regression.t = 0;
+	interval->regression.tt = 0;
+	interval->regression.y = 0;
+	interval->regression.ty = 0;
+	interval->regression.yy = 0;
+}
+
+/* Whether the open interval has lasted long enough and has its packets. */
+INLINE bool monitor_is_due(struct monitor *monitor, const struct path_view *path, u32 min_packets)
+{
+	struct interval *open = open_interval(monitor);
+
+	return open && path->now_us - open->start_us >= open->length_us && path->segs_out - open->first >= min_packets;
+}
+
+/* Gives a round-trip time to the interval in which its packet left. */
+SHARED u32 monitor_sample(struct monitor *monitor, const struct path_view *path)
+{
+	u32 nth;
+
+	if (!monitor || !path)
+		return 0;
+	for (nth = 0; nth < MAX_INTERVALS; nth++) {
+		struct interval *interval = interval_at(monitor, nth);
+
+		if (nth >= monitor->count)
+			break;
+		if (path->sent_at_us >= interval->start_us &&
+		    (!interval->closed_us || path->sent_at_us < interval->closed_us)) {
+			regression_add(&interval->regression, path->sent_at_us, path->rtt_us);
+			break;
+		}
+	}
+	return 0;
+}
+
+/* Whether all packets sent before `segs` are settled. */
+INLINE bool is_settled(const struct path_view *path, u32 segs)
+{
+	s32 settled = (s32)(path->segs_out - path->in_flight - segs);
+
+	return settled >= REORDERING || (settled >= 0 && !path->in_flight);
+}
+
+/* Begins to count the losses of intervals before which all is settled. */
+INLINE void monitor_count_losses(struct monitor *monitor, const struct path_view *path)
+{
+	u32 nth;
+
+	for (nth = 0; nth < MAX_INTERVALS; nth++) {
+		struct interval *interval = interval_at(monitor, nth);
+
+		if (nth >= monitor->count)
+			return;
+		if (!interval->begun && is_settled(path, interval->first)) {
+			interval->begun = 1;
+			interval->lost_before = path->lost;
+		}
+	}
+}
+
+/* The report of the oldest interval, if its results are known; each is reported once, in order. */
+SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path, real min_slope, struct report *report)
+{
+	struct interval *oldest;
+	u32 sent, lost, unsettled;
+	real bits;
+	u64 span;
+
+	if (!monitor || !path || !report || !monitor->count)
+		return 0;
+	oldest = interval_at(monitor, 0);
+	monitor_count_losses(monitor, path);
+	if (!oldest->closed_us)
+		return 0;
+	unsettled = 0;
+	if (!is_settled(path, oldest->end)) {
+		s32 missing = (s32)(oldest->end - (path->segs_out - path->in_flight));
+
+		if (path->now_us - oldest->closed_us < DEADLINE * (u64)path->srtt_us)
+			return 0;
+		/* Past the deadline, what is unknown counts as lost. */
+		unsettled = missing > 0 ? missing : 0;
+	}
+	sent = oldest->end - oldest->first;
+	lost = unsettled + (oldest->begun ? path->lost - oldest->lost_before : 0);
+	span = oldest->closed_us - oldest->start_us;
+	bits = real_of((oldest->bytes + path->mss) * 8);
+	report->epoch = oldest->epoch;
+	report->index = oldest->index;
+	report->rate = oldest->rate;
+	report->loss = sent ? real_div(real_of(lost < sent ? lost : sent), real_of(sent)) : 0;
+	report->slope = regression_slope(&oldest->regression, min_slope);
+	report->rtt = regression_mean(&oldest->regression);
+	/* Sent at less than nine tenths of its rate it did not test it (the test of MPCC's release). */
+	report->filled = sent && real_mul(bits, real_of(10)) >= real_mul(real_mul(oldest->rate, real_of(span)), real_of(9));
+	report->app_limited = !report->filled && !oldest->backlogged;
+	monitor_drop_oldest(monitor);
+	return 1;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * MPCC, multipath performance-oriented congestion control (Gilad et al., CoNEXT 2020, paper 000), as crates/cc/src/mpcc.rs: each
+ * subflow climbs its own utility (ascent.h), in which reward and penalties are scaled by the connection's total rate.
+ *
+ * A program defines LATENCY_WEIGHT, in millionths, before it includes this file.
+ */
+#ifndef MANYPATH_MPCC_H
+#define MANYPATH_MPCC_H
+
+#include "ascent.h"
+
+/*
+ * Defaults: MPCC s7.1, and its release where the paper gives none. Slow start is the release's, where `mpcc-latency` in Rust has
+ * the paper's: on a path with 1% of random loss the paper's leaves with the first packet lost, at a few Mbit/s, where the
+ * noise of loss in an interval hides the gradient (docs/kernel.md has the numbers).
+ */
+TUNABLES = {
+	.loss_weight_ppm = 11350000,
+	.latency_weight_ppm = LATENCY_WEIGHT,
+	.units = UNITS_MBIT,
+	.mi_ppm = 1500000,
+	.mi_packets = 5,
+	.min_slope_ppm = 10000,
+	.omega_ppm = 50000,
+	.theta_ppm = 1000000,
+	.steps = STEPS_RELEASE,
+	.min_step_ppm = 500000,
+	.bound_ppm = 50000,
+	.bound_step_ppm = 50000,
+	.swing = 2,
+	.initial_ppm = 4000000,
+	.min_rate_ppm = 200000,
+	.slow_start = START_RELEASE,
+	.leave = LEAVE_BETTER,
+	.publish = PUBLISH_INTERVAL,
+	.timeout = TIMEOUT_HALVE,
+};
+
+typedef struct ascent paced_state;
+
+/* In mp_member.law: the published rate, Mbit/s. */
+#define PUBLISHED 0
+/* The window in multiples of rate times round-trip time (MPCC's release): pacing limits sending, not the window. */
+#define WINDOW_GAIN 2
+
+INLINE real mpcc_others(const struct mp_group *group, u32 own)
+{
+	real sum = 0;
+	u32 place;
+
+	for (place = 0; place < MP_SUBFLOWS; place++)
+		if (place != own && group->used >> place & 1)
+			sum = real_add(sum, group->member[place].law[PUBLISHED]);
+	return sum;
+}
+
+INLINE void paced_join(paced_state *state, struct mp_group *group, u32 own)
+{
+	(void)group;
+	(void)own;
+	ascent_join(state);
+}
+
+INLINE void paced_on_ack(paced_state *state, struct mp_group *group, u32 own, const struct path_view *path)
+{
+	ascent_on_ack(state, path, mpcc_others(group, own));
+	group->member[own].law[PUBLISHED] = state->published;
+}
+
+INLINE void paced_on_timeout(paced_state *state, struct mp_group *group, u32 own)
+{
+	ascent_on_timeout(state);
+	group->member[own].law[PUBLISHED] = 0;
+}
+
+/* For tests: the results of an interval as they would come in. */
+INLINE void paced_report(paced_state *state, const struct path_view *path, const struct report *report, real others)
+{
+	ascent_report(state, path, report, others);
+}
+
+/* Bytes per second. */
+INLINE u64 paced_rate(const paced_state *state)
+{
+	return real_floor(real_mul(state->rate, real_of(125000)));
+}
+
+/* Packets. */
+INLINE u64 paced_window(const paced_state *state, const struct path_view *path)
+{
+	/* Mbit/s times us are bits. */
+	real bits = real_mul(state->rate, real_of((u64)path->srtt_us * WINDOW_GAIN));
+
+	return real_floor(real_div(bits, real_of((u64)path->mss * 8))) + 1;
+}
+
+/* Thousandths. */
+INLINE s64 paced_utility(const paced_state *state)
+{
+	s64 milli = (s64)real_floor(real_mul(state->utility.size, real_of(1000)));
+
+	return state->utility.negative ? -milli : milli;
+}
+
+INLINE u32 paced_phase(const paced_state *state)
+{
+	return state->phase == SLOW_START ? MP_SLOW_START : state->phase == PROBING ? MP_PROBING : MP_MOVING;
+}
+
+#endif

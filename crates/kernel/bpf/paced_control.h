@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * How paced controllers are called: by the kernel, or on the host by tests.
+ *
+ * `cong_control` takes other arguments from kernel 6.10 on than before; the socket is the first in both, and the only one used
+ * here, so that one program fits. What the others would tell is in the socket as well.
+ *
+ * A controller defines before it includes this file: paced_state, and paced_join, paced_on_ack, paced_on_timeout, paced_rate,
+ * paced_window and paced_phase as in mpcc.h.
+ */
+#ifndef MANYPATH_PACED_CONTROL_H
+#define MANYPATH_PACED_CONTROL_H
+
+#include "monitor.h"
+
+/* Stands for the round-trip time before it is known, microseconds. */
+#define INITIAL_RTT 100000
+/* The smallest window, packets (MPCC's release). */
+#define MIN_WINDOW 4
+
+#ifdef __bpf__
+
+struct paced_subflow {
+	paced_state state;
+	/* When the packet of the last round-trip sample had left. */
+	u64 sampled_us;
+};
+
+#define SUBFLOW_STATE struct paced_subflow
+#include "connection.h"
+
+INLINE void look(struct sock *sk, struct path_view *path)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	path->now_us = tp->tcp_mstamp;
+	path->bytes_sent = tp->bytes_sent;
+	path->segs_out = tp->data_segs_out;
+	path->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	path->lost = tp->lost;
+	path->srtt_us = tp->srtt_us ? tp->srtt_us >> 3 : INITIAL_RTT;
+	path->sent_at_us = tp->rack.mstamp;
+	path->rtt_us = tp->rack.rtt_us;
+	path->mss = tp->mss_cache ? tp->mss_cache : 1;
+	path->backlogged = tp->write_seq != tp->snd_nxt;
+	path->random = bpf_get_prandom_u32();
+}
+
+/* Hands the controller's limits to the kernel. */
+INLINE void limit(struct sock *sk, const paced_state *state, const struct path_view *path)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 rate = paced_rate(state), most = sk->sk_max_pacing_rate, window = paced_window(state, path);
+
+	sk->sk_pacing_rate = rate < most ? rate : most;
+	if (window < MIN_WINDOW)
+		window = MIN_WINDOW;
+	tp->snd_cwnd = window < tp->snd_cwnd_clamp ? window : tp->snd_cwnd_clamp;
+}
+
+INLINE void show(struct sock *sk, const paced_state *state, struct mp_info *info)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	info->cwnd = tp->snd_cwnd;
+	info->ssthresh = tp->snd_ssthresh;
+	info->mss = tp->mss_cache;
+	info->srtt_us = tp->srtt_us >> 3;
+	info->rate = sk->sk_pacing_rate;
+	info->delivered = tp->delivered;
+	info->lost = tp->lost;
+	info->phase = paced_phase(state);
+	info->utility_milli = paced_utility(state);
+	info->intervals = state->intervals;
+	info->decisions = state->decisions;
+	info->updated_us = tp->tcp_mstamp;
+}
+
+static struct subflow *begin(struct sock *sk)
+{
+	struct subflow *subflow = begin_subflow(sk);
+	struct path_view path;
+	struct place place;
+
+	if (!subflow)
+		return 0;
+	find_place(subflow, &place);
+	look(sk, &path);
+	paced_join(&subflow->own.state, place.group, place.own);
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	limit(sk, &subflow->own.state, &path);
+	return subflow;
+}
+
+SEC("struct_ops/init")
+void BPF_PROG(init, struct sock *sk)
+{
+	begin(sk);
+}
+
+SEC("struct_ops/release")
+void BPF_PROG(release, struct sock *sk)
+{
+	end_subflow(sk);
+}
+
+SEC("struct_ops/cong_control")
+void BPF_PROG(cong_control, struct sock *sk)
+{
+	struct subflow *subflow = subflow_of(sk);
+	struct path_view path;
+	struct place place;
+
+	if (!subflow) {
+		/* A connecting socket is acknowledged before its life with the controller begins; after that, there was no
+		 * memory for its state. */
+		if (BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_initialized))
+			begin(sk);
+		return;
+	}
+	find_place(subflow, &place);
+	look(sk, &path);
+	if (path.sent_at_us == subflow->own.sampled_us)
+		path.rtt_us = 0;
+	subflow->own.sampled_us = path.sent_at_us;
+	paced_on_ack(&subflow->own.state, place.group, place.own, &path);
+	limit(sk, &subflow->own.state, &path);
+	if (place.info && path.now_us - place.info->updated_us > INFO_INTERVAL)
+		show(sk, &subflow->own.state, place.info);
+}
+
+SEC("struct_ops/cwnd_event")
+void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct subflow *subflow;
+	struct place place;
+
+	if (event != CA_EVENT_LOSS)
+		return;
+	subflow = subflow_of(sk);
+	if (!subflow)
+		return;
+	find_place(subflow, &place);
+	paced_on_timeout(&subflow->own.state, place.group, place.own);
+	count(MP_COUNT_TIMEOUTS);
+}
+
+/* There is no threshold: losses act through the utility. */
+SEC("struct_ops/ssthresh")
+u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	count(MP_COUNT_LOSSES);
+	return ((struct tcp_sock *)sk)->snd_ssthresh;
+}
+
+SEC("struct_ops/undo_cwnd")
+u32 BPF_PROG(undo_cwnd, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+#define PACED_CONTROLLER(kernel_name)                                                                                       \
+	SEC(".struct_ops")                                                                                                  \
+	struct tcp_congestion_ops kernel_name = {                                                                           \
+		.init = (void *)init,                                                                                       \
+		.release = (void *)release,                                                                                 \
+		.cong_control = (void *)cong_control,                                                                       \
+		.cwnd_event = (void *)cwnd_event,                                                                           \
+		.ssthresh = (void *)ssthresh,                                                                               \
+		.undo_cwnd = (void *)undo_cwnd,                                                                             \
+		.name = #kernel_name,                                                                                       \
+	}
+
+#else /* __bpf__ */
+
+/* The steps as tests call them. */
+struct paced_controller {
+	u64 state_size;
+	struct tunables *tunables;
+	u64 tunables_size;
+	void (*join)(paced_state *state, struct mp_group *group, u32 own);
+	void (*ack)(paced_state *state, struct mp_group *group, u32 own, const struct path_view *path);
+	void (*timeout)(paced_state *state, struct mp_group *group, u32 own);
+	void (*report)(paced_state *state, const struct path_view *path, const struct report *report, real others);
+};
+
+#define PACED_CONTROLLER(kernel_name)                                                                                       \
+	const struct paced_controller kernel_name = {                                                                       \
+		.state_size = sizeof(paced_state),                                                                          \
+		.tunables = &tunables,                                                                                      \
+		.tunables_size = sizeof(tunables),                                                                          \
+		.join = paced_join,                                                                                         \
+		.ack = paced_on_ack,                                                                                        \
+		.timeout = paced_on_timeout,                                                                                \
+		.report = paced_report,                                                                                     \
+	}
+
+#endif /* __bpf__ */
+
+#endif

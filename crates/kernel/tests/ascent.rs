@@ -1,0 +1,310 @@
+//! MPCC's gradient ascent, result by result: the programs' arithmetic against `manypath-cc`.
+//!
+//! Both sides get the same results of monitor intervals, drawn at random: ours as packets that are sent, acknowledged and lost,
+//! theirs as the numbers that these make. States are equal because all steps before were.
+
+#![allow(clippy::print_stdout, clippy::cast_possible_truncation, reason = "the deviations found; small numbers")]
+
+mod twin;
+
+use std::collections::BTreeMap;
+
+use manypath_cc::ascent::{self, Ascent, Defaults};
+use manypath_cc::{Acked, Event, Probe, Seeds, SubflowInit, mpcc};
+use manypath_core::{AlgorithmSpec, Bytes, Duration, PacketNumber, Params, Rate, SubflowId, SubflowView, Time};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use twin::{Dice, PacedController, PathView, Report, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value};
+
+const STEPS: u64 = 100_000;
+const MSS: u64 = 1250;
+/// Packets of an interval: a number that makes no share of them 15%, where slow start of the release turns.
+const PACKETS: u64 = 23;
+const SRTT: Duration = Duration::from_millis(40);
+/// Rates are given to the last place of 32 bits; steps are differences of rates.
+const LAST_PLACE: f64 = 1e-9;
+
+/// `enum ascent_phase`.
+const PROBING: u32 = 1;
+
+/// The head of `struct ascent`; the rest is not looked at.
+#[derive(Clone, Debug)]
+#[repr(C)]
+struct State {
+    phase: u32,
+    epoch: u32,
+    rate: u64,
+    base: u64,
+    published: u64,
+    others: u64,
+    rest: [u64; 1000],
+}
+
+#[derive(Default)]
+struct Values(BTreeMap<&'static str, f64>);
+
+impl Probe for Values {
+    fn value(&mut self, name: &'static str, value: f64) {
+        self.0.insert(name, value);
+    }
+}
+
+/// Both implementations of one subflow's ascent.
+struct Pair<'a> {
+    ours: Ascent,
+    theirs: Box<State>,
+    controller: &'a PacedController,
+    view: SubflowView,
+    /// Draws what `ours` draws.
+    random: Xoshiro256PlusPlus,
+    now: Time,
+    next_packet: u64,
+}
+
+/// What an interval shows.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    lost: u64,
+    slope: f64,
+    filled: bool,
+    app_limited: bool,
+}
+
+impl Shown {
+    fn draw(dice: &mut Dice, rate: f64) -> Self {
+        // Losses of up to 10%, rarely more; slopes of up to 0.3, a third of them none.
+        let lost = match dice.below(8) {
+            0..5 => 0,
+            5..7 => dice.below(3),
+            _ => dice.below(PACKETS),
+        };
+        let slope = match dice.below(3) {
+            0 => 0.0,
+            _ => 0.3 * (2.0 * dice.unit() - 1.0),
+        };
+        // Below some rate, one packet more would fill any interval (`Report::is_filled`).
+        let filled = rate < 1.0 || dice.below(16) > 0;
+        Self { lost, slope, filled, app_limited: !filled && dice.below(2) == 0 }
+    }
+}
+
+impl<'a> Pair<'a> {
+    fn new(config: ascent::Config, controller: &'a PacedController, seed: u64) -> Self {
+        let init = SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) };
+        let random = Seeds::new(seed).generator(SubflowId(0));
+        let mut view = SubflowView::new(SubflowId(0), Bytes::new(MSS));
+        view.srtt = Some(SRTT);
+        let zero = State { phase: 0, epoch: 0, rate: 0, base: 0, published: 0, others: 0, rest: [0; 1000] };
+        let mut pair = Self {
+            ours: Ascent::new(config, random.clone(), init),
+            theirs: Box::new(zero),
+            controller,
+            view,
+            random,
+            now: Time::from_millis(1_000),
+            next_packet: 0,
+        };
+        controller.join(&mut *pair.theirs);
+        pair
+    }
+
+    fn values(&self) -> Values {
+        let mut values = Values::default();
+        self.ours.inspect(&mut values);
+        values
+    }
+
+    fn ours(&self, name: &str) -> f64 {
+        self.values().0[name]
+    }
+
+    fn rate(&self) -> f64 {
+        self.ours("rate_bps") / 1e6
+    }
+
+    /// What the programs see of the socket, with the bits that `ours` would draw next.
+    fn path(&self) -> PathView {
+        let random = self.random.clone().next_u64() as u32;
+        PathView {
+            now_us: self.now.as_nanos() / 1000,
+            srtt_us: (SRTT.as_nanos() / 1000) as u32,
+            mss: MSS as u32,
+            random,
+            ..PathView::default()
+        }
+    }
+
+    /// Sends an interval of `ours`: its first packet opens it, its last closes it. Gives first packet, rate and packet size.
+    fn send(&mut self, shown: &Shown, others: f64) -> (u64, f64, u64) {
+        let (first, rate) = (self.next_packet, self.rate());
+        let gap = SRTT.mul_f64(1.5).as_nanos() / (PACKETS - 1) + 1;
+        // A little above its rate, or far below.
+        let share = if shown.filled { 1.01 } else { 0.3 };
+        let bytes = (share * rate * 1e6 / 8.0 * (gap * (PACKETS - 1)) as f64 / 1e9 / PACKETS as f64).ceil() as u64;
+        for index in 0..PACKETS {
+            if index > 0 {
+                self.now = Time::from_nanos(self.now.as_nanos() + gap);
+            }
+            let app_limited = shown.app_limited && index == 0;
+            let event = Event::Sent { packet: PacketNumber(self.next_packet), bytes: Bytes::new(bytes), app_limited };
+            self.ours.on_event(self.now, &event, &self.view, others);
+            self.next_packet += 1;
+        }
+        (first, rate, bytes)
+    }
+
+    /// Acknowledges the packets of an interval of `ours`, the last of them lost.
+    fn settle(&mut self, shown: &Shown, first: u64, bytes: u64, others: f64) {
+        let gap = SRTT.mul_f64(1.5).as_nanos() / (PACKETS - 1) + 1;
+        for index in 0..PACKETS {
+            let (packet, bytes) = (PacketNumber(first + index), Bytes::new(bytes));
+            let sent_at = Time::from_nanos(1_000_000_000 + index * gap);
+            let event = if index >= PACKETS - shown.lost {
+                Event::Lost { packet, bytes, sent_at }
+            } else {
+                let rtt = Duration::from_nanos((4e7 + shown.slope * (index * gap) as f64) as u64);
+                Event::Acked(Acked {
+                    packet,
+                    bytes,
+                    sent_at,
+                    rtt,
+                    delivery_rate: Rate::ZERO,
+                    delivered_at_send: Bytes::ZERO,
+                    in_recovery: false,
+                    app_limited: false,
+                })
+            };
+            self.ours.on_event(self.now, &event, &self.view, others);
+        }
+    }
+
+    /// One result on both sides; `index` is its place in a probing round.
+    fn report(&mut self, shown: &Shown, (first, rate, bytes): (u64, f64, u64), index: u32, others: f64) {
+        let path = self.path();
+        let epoch = self.theirs.epoch;
+        self.settle(shown, first, bytes, others);
+        // Fewer than three samples make no slope.
+        let slope = if shown.slope.abs() < 0.01 || PACKETS - shown.lost < 3 { 0.0 } else { shown.slope };
+        let report = Report {
+            epoch,
+            index,
+            rate: real(rate),
+            loss: real(shown.lost as f64 / PACKETS as f64),
+            slope: real(slope.abs()),
+            negative: u64::from(slope < 0.0),
+            rtt: 0,
+            filled: u32::from(shown.filled),
+            app_limited: u32::from(shown.app_limited),
+        };
+        self.controller.report(&mut *self.theirs, &path, &report, real(others));
+        if self.theirs.epoch != epoch {
+            self.random.next_u64();
+        }
+    }
+
+    /// Fails unless the steps agree; `before` are the base rates before. While a probing round goes on, ours has begun its next
+    /// interval already.
+    fn compare(&self, name: &str, before: f64, their_before: f64, goes_on: bool, worst: &mut Worst) {
+        let ours = self.values().0;
+        let theirs = &self.theirs;
+        assert!(
+            (ours["phase"] - f64::from(theirs.phase)).abs() < 0.5,
+            "{name}: phase {} is {}",
+            ours["phase"],
+            theirs.phase
+        );
+        let base = ours["base_rate_bps"] / 1e6;
+        let last_place = LAST_PLACE * base.max(before);
+        worst.compare(name, base - before, value(theirs.base) - their_before, last_place, &theirs.phase);
+        if goes_on {
+            return;
+        }
+        for (name, theirs) in [("rate_bps", theirs.rate), ("published_bps", theirs.published)] {
+            worst.compare(name, ours[name] / 1e6, value(theirs), LAST_PLACE * base, &self.theirs.phase);
+        }
+    }
+}
+
+/// A random walk of results.
+fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[(&str, &str)]) {
+    let rows = ascent::parameters(defaults);
+    let mut spec = AlgorithmSpec::named(name);
+    spec.params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let config = ascent::config(&Params::new(&spec, &rows).unwrap()).unwrap();
+    let (mut dice, mut worst, mut phases) = (Dice::new(3), Worst::default(), [0_u64; 3]);
+    let mut episode = 0;
+    while worst.steps < STEPS {
+        episode += 1;
+        let mut pair = Pair::new(config, controller, episode);
+        // Place of the interval in a probing round.
+        let mut index = 0;
+        for turn in 0..50 {
+            let others = if dice.below(4) == 0 { 0.0 } else { dice.spread(0.1, 1e4) };
+            let before = pair.ours("base_rate_bps") / 1e6;
+            let their_before = value(pair.theirs.base);
+            // One step is compared, from states that are equal but for what earlier steps rounded.
+            assert!((their_before - before).abs() <= 1e-5 * before, "{name}: {their_before} is not {before}");
+            phases[pair.theirs.phase as usize] += 1;
+            if turn == 0 {
+                // The first acknowledgement starts theirs, the first packet ours.
+                let path = pair.path();
+                controller.ack(&mut *pair.theirs, &path, real(others));
+            }
+            let shown = Shown::draw(&mut dice, pair.rate().min(before));
+            let epoch = pair.theirs.epoch;
+            let sent = pair.send(&shown, others);
+            pair.report(&shown, sent, index, others);
+            let goes_on = pair.theirs.phase == PROBING && pair.theirs.epoch == epoch;
+            index = if goes_on { index + 1 } else { 0 };
+            pair.compare(name, before, their_before, goes_on, &mut worst);
+        }
+    }
+    println!(
+        "{name} {params:?}: {} comparisons, largest deviation {:.2e}, phases {phases:?}",
+        worst.steps, worst.error
+    );
+}
+
+#[test]
+fn mpcc_loss() {
+    // SAFETY: its tunables are set by this test only, before any step.
+    let controller = unsafe { &mp_mpcc_loss };
+    controller.set("slow_start", 0);
+    walk("mpcc-loss", controller, mpcc::LOSS, &[]);
+    // The other choice of each parameter, and other numbers, at once.
+    for (name, value) in [
+        ("slow_start", 1),
+        ("steps", 1),
+        ("leave", 1),
+        ("publish", 1),
+        ("units", 1),
+        ("swing", 3),
+        ("omega_ppm", 20_000),
+        ("theta_ppm", 3_000_000),
+        ("bound_step_ppm", 100_000),
+        ("min_step_ppm", 0),
+    ] {
+        controller.set(name, value);
+    }
+    let params = [
+        ("slow-start", "release"),
+        ("steps", "paper"),
+        ("leave", "last"),
+        ("publish", "decision"),
+        ("units", "bytes"),
+        ("swing", "3"),
+        ("omega", "0.02"),
+        ("theta", "3"),
+        ("bound-step", "0.1"),
+        ("min-step", "0"),
+    ];
+    walk("mpcc-loss", controller, mpcc::LOSS, &params);
+}
+
+#[test]
+fn mpcc_latency() {
+    // SAFETY: as above.
+    let controller = unsafe { &mp_mpcc_lat };
+    controller.set("slow_start", 0);
+    walk("mpcc-latency", controller, mpcc::LATENCY, &[]);
+}

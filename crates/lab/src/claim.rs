@@ -1,0 +1,198 @@
+//! What a paper claims, as data, and whether it holds.
+
+use std::collections::BTreeMap;
+
+use crate::expression::{Array, EvalError, Expr, evaluate};
+use crate::table::{Seeds, Table, View};
+
+/// A claim of a paper.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Its name within the experiment.
+    pub id: String,
+    /// The paper's words in short.
+    pub says: String,
+    /// Where the paper says so.
+    pub place: String,
+    /// The paper's number, or that it gives none.
+    pub number: String,
+    /// The unit of our number.
+    pub unit: String,
+    /// What must be so.
+    pub statement: Statement,
+    /// Labels that take the place of others, by axis: under them the claim must fail.
+    pub wrong: BTreeMap<String, BTreeMap<String, String>>,
+    /// Why it does not hold, if it does not.
+    pub analysis: Option<String>,
+}
+
+/// What must be so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement(pub(crate) Kind);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// Every value is at least this.
+    Least(Expr, Expr),
+    /// Every value is at most this.
+    Most(Expr, Expr),
+    /// Every value is between these.
+    Between(Expr, Expr, Expr),
+    /// Every value is this with a relative or absolute tolerance.
+    Equals { value: Expr, number: Expr, within: Tolerance },
+    /// Each is smaller than the next, or larger by no more than a share.
+    Order(Vec<Expr>, f64),
+}
+
+/// How far a number may be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Tolerance {
+    Share(f64),
+    Absolute(f64),
+}
+
+/// Whether a claim holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It does.
+    Holds(Ours),
+    /// It does not.
+    Fails(Ours),
+    /// Something that it needs has not been run.
+    NotRun(String),
+}
+
+/// Our numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ours {
+    /// The values, from the means over seeds.
+    pub values: Vec<f64>,
+    /// The smallest and largest that single seeds give, for each value; empty if there is one seed only.
+    pub spread: Vec<(f64, f64)>,
+}
+
+impl Verdict {
+    /// The words of reports.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Holds(_) => "holds",
+            Self::Fails(_) => "does not hold",
+            Self::NotRun(_) => "not run",
+        }
+    }
+
+    /// Our numbers, if there are any.
+    pub const fn ours(&self) -> Option<&Ours> {
+        match self {
+            Self::Holds(ours) | Self::Fails(ours) => Some(ours),
+            Self::NotRun(_) => None,
+        }
+    }
+}
+
+impl Claim {
+    /// Judges the claim by the metrics of all cases.
+    pub fn judge(&self, table: &Table<'_>) -> Verdict {
+        self.judged(table, &BTreeMap::new())
+    }
+
+    /// Judges it with its wrong variation in place; `None` if it names none.
+    pub fn judge_wrong(&self, table: &Table<'_>) -> Option<Verdict> {
+        (!self.wrong.is_empty()).then(|| self.judged(table, &self.wrong))
+    }
+
+    fn judged(&self, table: &Table<'_>, wrong: &BTreeMap<String, BTreeMap<String, String>>) -> Verdict {
+        let found = self.statement.check(&View { table, seeds: Seeds::Mean, wrong });
+        let (holds, values) = match found {
+            Ok(found) => found,
+            Err(error) => return Verdict::NotRun(error.to_string()),
+        };
+        let single = |index| {
+            let view = View { table, seeds: Seeds::One(index), wrong };
+            self.statement.check(&view).ok().map(|(_, values)| values)
+        };
+        let runs: Vec<Vec<f64>> = (0..table.seeds()).filter_map(single).collect();
+        let spread = if runs.len() > 1 {
+            let extremes = |at: usize| {
+                let each = || runs.iter().filter_map(move |run| run.get(at).copied());
+                (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max))
+            };
+            (0..values.len()).map(extremes).collect()
+        } else {
+            Vec::new()
+        };
+        let ours = Ours { values, spread };
+        if holds { Verdict::Holds(ours) } else { Verdict::Fails(ours) }
+    }
+}
+
+/// A number with three significant digits: `0.979`, `1.23e-5`, `12300`.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() {
+        return if value.is_nan() { "none".to_owned() } else { "infinite".to_owned() };
+    }
+    if size != 0.0 && !(1e-3..1e6).contains(&size) {
+        return format!("{value:.2e}");
+    }
+    let digits = match size {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 3,
+    };
+    format!("{value:.digits$}")
+}
+
+impl Statement {
+    /// Whether it is so, and the numbers that say so.
+    pub(crate) fn check(&self, view: &View<'_>) -> Result<(bool, Vec<f64>), EvalError> {
+        let bound = |value: &Expr, level: &Expr, fits: fn(f64, f64) -> bool| {
+            let (value, level) = (number(value, view)?, number(level, view)?);
+            Ok((fits(value, level), vec![value]))
+        };
+        match &self.0 {
+            Kind::Least(value, level) => bound(value, level, |value, level| value >= level),
+            Kind::Most(value, level) => bound(value, level, |value, level| value <= level),
+            Kind::Between(value, least, most) => {
+                let (value, least, most) = (number(value, view)?, number(least, view)?, number(most, view)?);
+                Ok(((least..=most).contains(&value), vec![value]))
+            }
+            Kind::Equals { value, number: wanted, within } => {
+                let (value, wanted) = (number(value, view)?, number(wanted, view)?);
+                let room = match within {
+                    Tolerance::Share(share) => share * wanted.abs(),
+                    Tolerance::Absolute(room) => *room,
+                };
+                Ok(((value - wanted).abs() <= room, vec![value]))
+            }
+            Kind::Order(values, slack) => order(values, *slack, view),
+        }
+    }
+}
+
+/// A finite number, or an infinite one (a place that an axis does not reach); NaN is no value.
+fn number(expr: &Expr, view: &View<'_>) -> Result<f64, EvalError> {
+    let array = evaluate(expr, view)?;
+    let single = array.single().ok_or_else(|| {
+        let axes = array.dims.iter().map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ");
+        EvalError::Wrong(format!("a claim is about one number: select or reduce {axes}"))
+    })?;
+    if single.is_nan() { Err(EvalError::Missing("a run gave no number".to_owned())) } else { Ok(single) }
+}
+
+/// Whether each is smaller than the next in every place, with `slack` to spare.
+fn order(values: &[Expr], slack: f64, view: &View<'_>) -> Result<(bool, Vec<f64>), EvalError> {
+    let arrays = values.iter().map(|value| evaluate(value, view)).collect::<Result<Vec<Array>, _>>()?;
+    let mut holds = true;
+    for pair in arrays.windows(2) {
+        let fits =
+            pair[0].zip(&pair[1], |smaller, larger| f64::from(u8::from(smaller < larger + slack * larger.abs())));
+        holds &= fits.map_err(EvalError::Wrong)?.data.iter().all(|fits| *fits > 0.5);
+    }
+    if arrays.iter().flat_map(|array| &array.data).any(|value| value.is_nan()) {
+        return Err(EvalError::Missing("a run gave no number".to_owned()));
+    }
+    let mean = |array: &Array| array.data.iter().sum::<f64>() / array.data.len() as f64;
+    Ok((holds, arrays.iter().map(mean).collect()))
+}

@@ -1,0 +1,133 @@
+//! The value of an expression.
+
+use super::array::Array;
+use super::functions::{FUNCTIONS, Kind};
+use super::{EvalError, Expr, Op, Selection};
+
+/// Where names get their values.
+pub(crate) trait Lookup {
+    /// The array of a name, restricted to what is selected.
+    fn get(&self, name: &str, select: &[Selection]) -> Result<Array, EvalError>;
+
+    /// The times of time series of `len` values, in seconds.
+    fn times(&self, len: usize) -> Result<&[f64], EvalError> {
+        Err(EvalError::Wrong(format!("there are no time series of {len} values here")))
+    }
+}
+
+/// The value of an expression.
+pub(crate) fn evaluate(expr: &Expr, names: &dyn Lookup) -> Result<Array, EvalError> {
+    match expr {
+        Expr::Number(value) => Ok(Array::scalar(*value)),
+        Expr::Name { name, select } => names.get(name, select),
+        Expr::Negate(inner) => Ok(evaluate(inner, names)?.map(|value| -value)),
+        Expr::Binary { op, left, right } => {
+            let (left, right) = (evaluate(left, names)?, evaluate(right, names)?);
+            let f: fn(f64, f64) -> f64 = match op {
+                Op::Add => |a, b| a + b,
+                Op::Subtract => |a, b| a - b,
+                Op::Multiply => |a, b| a * b,
+                Op::Divide => |a, b| a / b,
+            };
+            left.zip(&right, f).map_err(EvalError::Wrong)
+        }
+        Expr::Call { function, args } => call(function, args, names),
+    }
+}
+
+fn call(name: &str, args: &[Expr], names: &dyn Lookup) -> Result<Array, EvalError> {
+    let wrong = |reason: String| EvalError::Wrong(reason);
+    let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else {
+        let known = FUNCTIONS.iter().map(|function| function.name).collect::<Vec<_>>().join(", ");
+        return Err(wrong(format!("there is no function '{name}'; there are {known}")));
+    };
+    let usage = || EvalError::Wrong(format!("write {}", function.about));
+    match (function.kind, args) {
+        (Kind::Reduce(f), [x]) => Ok(Array::scalar(f(&evaluate(x, names)?.data))),
+        (Kind::Reduce(f), [x, axis]) => {
+            let axis = axis_name(axis).ok_or_else(usage)?;
+            evaluate(x, names)?.reduce(axis, |_, line| f(line)).map_err(wrong)
+        }
+        (Kind::ReduceBy(f), [x, q]) => Ok(Array::scalar(f(&evaluate(x, names)?.data, scalar(q, names)?))),
+        (Kind::ReduceBy(f), [x, q, axis]) => {
+            let (axis, q) = (axis_name(axis).ok_or_else(usage)?, scalar(q, names)?);
+            evaluate(x, names)?.reduce(axis, |_, line| f(line, q)).map_err(wrong)
+        }
+        (Kind::Map(f), [x]) => Ok(evaluate(x, names)?.map(f)),
+        (Kind::Zip(f), [x, y]) => evaluate(x, names)?.zip(&evaluate(y, names)?, f).map_err(wrong),
+        (Kind::Locate(f), [axis, x]) => {
+            let axis = axis_name(axis).ok_or_else(usage)?;
+            evaluate(x, names)?.reduce(axis, f).map_err(wrong)
+        }
+        (Kind::LocateLevel(f), [axis, x, level]) => {
+            let (axis, level) = (axis_name(axis).ok_or_else(usage)?, scalar(level, names)?);
+            evaluate(x, names)?.reduce(axis, |dim, line| f(dim, line, level)).map_err(wrong)
+        }
+        (Kind::Between, [x, from, to]) => {
+            let (series, from, to) = (evaluate(x, names)?, scalar(from, names)?, scalar(to, names)?);
+            let times = names.times(series.data.len())?;
+            let inside = times.iter().zip(&series.data).filter(|(time, _)| from < **time && **time <= to);
+            Ok(Array::list(inside.map(|(_, value)| *value).collect()))
+        }
+        _ => Err(usage()),
+    }
+}
+
+fn axis_name(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Name { name, select } if select.is_empty() => Some(name),
+        _ => None,
+    }
+}
+
+fn scalar(expr: &Expr, names: &dyn Lookup) -> Result<f64, EvalError> {
+    let value = evaluate(expr, names)?;
+    value.single().ok_or_else(|| EvalError::Wrong("a single number is needed here".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::array::Dim;
+    use super::*;
+
+    struct Fixed;
+
+    impl Lookup for Fixed {
+        fn get(&self, name: &str, select: &[Selection]) -> Result<Array, EvalError> {
+            let numbers = vec![1.0, 2.0, 4.0];
+            let labels = numbers.iter().map(f64::to_string).collect();
+            let dim = Dim { name: "n".to_owned(), len: 3, labels, numbers };
+            match name {
+                "x" if select.is_empty() => Ok(Array { dims: vec![dim], data: vec![10.0, 20.0, 40.0] }),
+                _ => Err(EvalError::Missing(name.to_owned())),
+            }
+        }
+
+        fn times(&self, _: usize) -> Result<&[f64], EvalError> {
+            Ok(&[1.0, 2.0, 3.0])
+        }
+    }
+
+    fn value(text: &str) -> Result<Vec<f64>, EvalError> {
+        evaluate(&Expr::parse(text).unwrap(), &Fixed).map(|array| array.data)
+    }
+
+    #[test]
+    fn arithmetic_and_functions() {
+        assert_eq!(value("x / 10 + 1").unwrap(), [2.0, 3.0, 5.0]);
+        assert_eq!(value("max(x) - min(x, n)").unwrap(), [30.0]);
+        assert_eq!(value("knee(n, x, 15)").unwrap(), [2.0]);
+        assert_eq!(value("mean(between(x, 1, 3))").unwrap(), [30.0]);
+        assert_eq!(value("mean(atleast(x, 20))").unwrap(), [2.0 / 3.0]);
+        assert_eq!(value("percentile(x, 50)").unwrap(), [20.0]);
+        assert_eq!(value("-x * (1 + 1)").unwrap(), [-20.0, -40.0, -80.0]);
+    }
+
+    #[test]
+    fn faults_say_what_to_write() {
+        assert!(value("knee(x, n)").unwrap_err().to_string().starts_with("write knee(AXIS"));
+        assert!(value("foo(x)").unwrap_err().to_string().contains("there are sum, mean"));
+        assert!(value("max(x, m)").unwrap_err().to_string().contains("no axis 'm'"));
+        assert_eq!(value("y + 1"), Err(EvalError::Missing("y".to_owned())));
+    }
+}

@@ -1,0 +1,49 @@
+//! The lab: experiments, their runs, the papers' claims about them, and reports.
+//!
+//! An experiment is a TOML file (`docs/experiments.md`): a scenario with placeholders, axes whose values fill them, metrics of
+//! each run, and a paper's claims about the metrics as data. [`load`] reads a folder of them, [`Plan`] makes the runs that
+//! are missing, [`Results`] reads runs from the [`Store`] and gives a [`Table`] of metrics, by which a [`Claim`] is judged.
+//!
+//! A run is known by a hash of its scenario, its seed and the sources of the code that made it: what is there is not made
+//! again, and what an older code made does not count.
+//!
+//! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-cc` and `manypath-sched` say
+//! which algorithms there are, `manypath-theory` computes what the papers derive, `manypath-link` and `rand_core` draw its
+//! random states, `manypath-output` writes and reads tables; `toml` and `serde` read files and know where each value stands;
+//! `serde_json` turns reports into names and numbers; `sha2` makes
+//! the keys of runs, and of the code at build time; `libm` for functions that agree on every machine; `thiserror` for
+//! error types.
+
+mod axis;
+mod claim;
+mod engine;
+mod error;
+mod experiment;
+mod expression;
+mod figure;
+mod file;
+mod load;
+mod models;
+mod plan;
+mod quantities;
+mod results;
+mod status;
+mod store;
+mod table;
+mod template;
+
+pub use axis::{Axis, AxisValue, fitting_scheduler};
+pub use claim::{Claim, Ours, Statement, Verdict, short};
+pub use engine::{Engine, EngineError, Input, Simulator};
+pub use error::{FileError, Problem};
+pub use experiment::{Case, EngineKind, Experiment, Metric, Mode};
+pub use expression::functions;
+pub use figure::{ErrorBars, Figure, FigureKind};
+pub use load::{experiments, load};
+pub use models::{Arguments, Theory, models};
+pub use plan::{Failure, LabError, Outcome, Plan, Run, runs};
+pub use quantities::Quantities;
+pub use results::Results;
+pub use status::{Status, StatusError};
+pub use store::{Record, Store, StoreError};
+pub use table::Table;

@@ -1,0 +1,50 @@
+//! `uni`: what a weight buys on two paths (paper 004, Table I).
+//!
+//! Arguments `n1`, `n2` (TCP flows on each link), `c1`, `c2` (rates), `omega`. Quantities: `x1`, `x2`, `y1`, `y2`, `y` (bit/s,
+//! Table I), `low`, `high` (the weights between which both paths are used), `peak_omega`, `peak` (the largest `y`), and `num_y1`, `num_y2`, `num_x1`,
+//! `num_x2` from maximising the utilities of equations 14 and 15.
+
+use manypath_theory::num::maximise;
+use manypath_theory::uni::TwoPaths;
+
+use super::arguments::Arguments;
+use crate::engine::EngineError;
+use crate::quantities::Quantities;
+
+pub(super) fn uni(arguments: &Arguments) -> Result<Quantities, EngineError> {
+    let failed = |error: &dyn core::fmt::Display| EngineError(error.to_string());
+    let flows = [arguments.count("n1")?, arguments.count("n2")?];
+    let capacities = [arguments.rate("c1")?, arguments.rate("c2")?];
+    let paths = TwoPaths::new(flows, capacities).map_err(|error| failed(&error))?;
+    let omega = arguments.number("omega")?;
+    let shares = paths.shares(omega).map_err(|error| failed(&error))?;
+    let [low, high] = paths.bounds();
+    let best = paths.shares(paths.peak_omega()).map_err(|error| failed(&error))?;
+    let (network, utilities) = paths.problem(omega).map_err(|error| failed(&error))?;
+    let optimum = maximise(&network, &utilities).map_err(|error| failed(&error))?;
+    let rate = |connection: usize, subflow: usize| {
+        optimum.allocation.subflows(connection).get(subflow).map_or(f64::NAN, |rate| rate.as_bps())
+    };
+    let first = 1;
+    let second = first + flows[0] as usize;
+    let mut found = Quantities::default();
+    let values = [
+        ("x1", shares.tcp[0].as_bps()),
+        ("x2", shares.tcp[1].as_bps()),
+        ("y1", shares.subflows[0].as_bps()),
+        ("y2", shares.subflows[1].as_bps()),
+        ("y", shares.total().as_bps()),
+        ("low", low),
+        ("high", high),
+        ("peak_omega", paths.peak_omega()),
+        ("peak", best.total().as_bps()),
+        ("num_y1", rate(0, 0)),
+        ("num_y2", rate(0, 1)),
+        ("num_x1", rate(first, 0)),
+        ("num_x2", rate(second, 0)),
+    ];
+    for (name, value) in values {
+        found.set(name, value);
+    }
+    Ok(found)
+}

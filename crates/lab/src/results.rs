@@ -1,0 +1,122 @@
+//! From stored runs to the metrics of an experiment.
+
+use std::collections::BTreeMap;
+
+use crate::engine::Engine;
+use crate::experiment::{Case, Experiment, Mode};
+use crate::expression::{EvalError, Expr, evaluate};
+use crate::plan::{LabError, runs};
+use crate::quantities::Quantities;
+use crate::store::Store;
+use crate::table::Table;
+
+/// The runs of an experiment that are there, with the quantities that it reads.
+#[derive(Debug)]
+pub struct Results<'a> {
+    experiment: &'a Experiment,
+    mode: Mode,
+    seeds: u32,
+    runs: BTreeMap<(Case, u32), Quantities>,
+    /// How many there should be.
+    wanted: usize,
+}
+
+impl<'a> Results<'a> {
+    /// Reads what is there.
+    ///
+    /// # Errors
+    /// If the experiment makes no sense or results cannot be read.
+    pub fn read(
+        experiment: &'a Experiment,
+        (mode, seeds): (Mode, u32),
+        engine: &dyn Engine,
+        store: &Store,
+    ) -> Result<Self, LabError> {
+        let mut patterns = experiment.needs();
+        patterns.push("series.time_s".to_owned());
+        let stored = store.quantities(&experiment.runs_of, &patterns)?;
+        let wanted = runs(experiment, mode, seeds, engine)?;
+        let count = wanted.len();
+        let mut found = BTreeMap::new();
+        for run in wanted {
+            // Cases may share a run, so it is not taken out.
+            if let Some(quantities) = stored.get(&run.key) {
+                found.insert((run.case, run.seed), quantities.clone());
+            }
+        }
+        Ok(Self { experiment, mode, seeds, runs: found, wanted: count })
+    }
+
+    /// How many runs are there, and how many there should be.
+    pub fn count(&self) -> (usize, usize) {
+        (self.runs.len(), self.wanted)
+    }
+
+    /// The metrics of all runs.
+    ///
+    /// # Errors
+    /// If an expression makes no sense for a case.
+    pub fn table(&self) -> Result<Table<'a>, LabError> {
+        let mut table = Table::new(self.experiment, self.mode, self.seeds);
+        let mut parsed: Option<(Case, Vec<Expr>)> = None;
+        for ((case, seed), quantities) in &self.runs {
+            if parsed.as_ref().is_none_or(|(held, _)| held != case) {
+                let each = self.experiment.metrics.iter().map(|metric| self.experiment.expression(metric, case));
+                parsed = Some((case.clone(), each.collect::<Result<_, _>>()?));
+            }
+            let expressions = parsed.iter().flat_map(|(_, expressions)| expressions);
+            for (metric, expr) in self.experiment.metrics.iter().zip(expressions) {
+                match evaluate(expr, quantities) {
+                    Ok(value) => {
+                        if let Some(value) = value.single() {
+                            table.set(&metric.name, case, seed - 1, value);
+                        }
+                    }
+                    // A metric that a run does not have is missing where a claim asks for it.
+                    Err(EvalError::Missing(_)) => {}
+                    Err(EvalError::Wrong(reason)) => {
+                        let text = metric.value.clone();
+                        let problem = crate::error::Problem::Expression { text, reason };
+                        return Err(self.experiment.source.error((metric.at, problem)).into());
+                    }
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    /// The quantities of a run.
+    pub fn quantities(&self, case: &Case, seed: u32) -> Option<&Quantities> {
+        self.runs.get(&(case.clone(), seed))
+    }
+}
+
+impl Experiment {
+    /// The patterns of quantities that metrics and figures read.
+    pub(crate) fn needs(&self) -> Vec<String> {
+        let mut patterns = Vec::new();
+        let mut add = |expr: &Expr| {
+            expr.names(&mut |name, _| {
+                if !patterns.iter().any(|held| held == name) {
+                    patterns.push(name.to_owned());
+                }
+            });
+        };
+        let cases = self.cases(Mode::Full);
+        let of_runs = self.figures.iter().filter(|figure| figure.kind.is_of_runs()).flat_map(|figure| &figure.y);
+        let figures: Vec<Expr> = of_runs.filter_map(|(text, _)| Expr::parse(text).ok()).collect();
+        figures.iter().for_each(&mut add);
+        for metric in &self.metrics {
+            // Placeholders in names make names that differ from case to case.
+            let named = cases.iter().filter(|_| metric.value.contains('{'));
+            let each = named.chain(cases.first().filter(|_| !metric.value.contains('{')));
+            for case in each {
+                if let Ok(expr) = self.expression(metric, case) {
+                    add(&expr);
+                }
+            }
+        }
+        patterns.sort();
+        patterns
+    }
+}
