@@ -22,7 +22,8 @@ use self::registry::Name;
 /// The paths of the scenario's connections lie between a client's and a server's namespace. Path N is the device `pathN` on both
 /// sides, with the addresses 10.N.0.1 (client) and 10.N.0.2 (server); the client's address decides the path of a packet. A
 /// Multipath TCP connection from the client's first path opens one subflow on each path of the scenario's first connection.
-/// What the scenario says of controllers, schedulers and workloads is for the simulator: here programs bring their own. Needs root.
+/// What the scenario says of controllers, schedulers and workloads is for the simulator: here programs bring their own. Its sources load
+/// the links. Needs root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath emu run two.toml --server 'iperf3 -s -1' -- iperf3 -c 10.1.0.2\n  \
     manypath emu shell two.toml\n  manypath emu up two.toml && manypath emu exec -- ping -c 3 10.2.0.2\n  \

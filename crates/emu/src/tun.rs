@@ -1,6 +1,7 @@
 //! Links in real time between two network namespaces, for any program: one TUN device a path at each side, and a thread
 //! between them that carries IP packets through the models of a scenario's links.
 
+mod background;
 pub mod check;
 mod configure;
 mod device;

@@ -121,6 +121,23 @@ fn an_mptcp_connection_has_one_subflow_a_path() {
 }
 
 #[test]
+fn sources_and_values_drawn_anew_load_the_links_as_in_the_simulator() {
+    let source = "[[source]]\nname = \"s\"\nroute = [\"link1\"]\nrate = \"12Mbit\"\n";
+    let redraw = "[[link]]\nname = \"link1\"\nredraw = { every = \"50ms\", loss = { between = [\"10%\", \"20%\"] } }\n";
+    let config = config(&format!("topology = \"two-links\"\n{redraw}{source}"), &["\"link1\"", "\"link2\""]);
+    let Some(links) = start(&config) else { return };
+    thread::sleep(std::time::Duration::from_millis(400));
+    let stats = links.stop().unwrap();
+    // A packet every millisecond from the start on; the last ones may not have been caught up with.
+    let (sent, gone) = (stats.links[0].counters.offered.packets, stats.uptime.as_millis());
+    assert!(sent <= gone + 1 && sent + 50 >= gone, "{sent} packets in {gone} ms");
+    // Of some 400 packets 15% are lost: between 2% and 40% is beyond ten standard deviations.
+    let lost = stats.links[0].counters.dropped.random.packets;
+    assert!((sent / 50..sent * 2 / 5).contains(&lost), "{lost} of {sent}");
+    assert_eq!(stats.links[2].counters.offered.packets, 0);
+}
+
+#[test]
 fn without_mptcp_there_are_no_endpoints() {
     let mut plain = two_links();
     plain.mptcp = false;

@@ -33,7 +33,7 @@
 //!
 //! * `manypath-core`: units and time.
 //! * `rand_xoshiro` (Xoshiro256++) and `rand_core` (its trait): small, fast, seedable generators.
-//! * `libm`: powers that are the same on every platform (RED's average over idle time).
+//! * `libm`: powers and logarithms that are the same on every platform (RED's average over idle time, exponential spans).
 //! * `thiserror`: writes the `Display` and `Error` code of the error types.
 //!
 //! The crate `netem-trace` reads Mahimahi traces too, but turns them into bandwidth patterns (which loses the opportunities)
@@ -58,6 +58,6 @@ pub use counters::{Backlog, Count, Counters, Drops};
 pub use ecn::Ecn;
 pub use link::{DropCause, Link, Verdict};
 pub use loss::{GilbertElliott, Loss};
-pub use random::{generator, uniform};
+pub use random::{exponential, generator, uniform};
 pub use red::Red;
 pub use trace::{MAX_TRACE_LINES, MAX_TRACE_MS, OPPORTUNITY, Trace, TraceError};

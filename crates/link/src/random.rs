@@ -22,6 +22,12 @@ pub fn uniform(random: &mut impl Rng) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
+/// An exponential span of this mean, at least a nanosecond.
+pub fn exponential(random: &mut impl Rng, mean: Duration) -> Duration {
+    // 1 - u is in 0 < x <= 1.
+    mean.mul_f64(-libm::log(1.0 - uniform(random))).max(Duration::from_nanos(1))
+}
+
 /// A span in `0..=most`, to the nanosecond.
 #[allow(clippy::cast_possible_truncation)] // the product of two 64-bit numbers, shifted by 64, fits in 64
 pub(crate) fn uniform_span(random: &mut Xoshiro256PlusPlus, most: Duration) -> Duration {
@@ -40,6 +46,13 @@ mod tests {
         assert_ne!(first(1, "wifi/loss"), first(1, "wifi/jitter"));
         assert_ne!(first(1, "wifi/loss"), first(2, "wifi/loss"));
         assert_ne!(first(0, ""), first(1, ""));
+    }
+
+    #[test]
+    fn exponential_spans_have_their_mean() {
+        let mut random = generator(3, "spans");
+        let sum: f64 = (0..20_000).map(|_| exponential(&mut random, Duration::from_secs(1)).as_secs_f64()).sum();
+        assert!((sum / 20_000.0 - 1.0).abs() < 0.03);
     }
 
     #[test]

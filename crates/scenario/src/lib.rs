@@ -7,8 +7,9 @@
 //!
 //! Dependencies: `toml` and `serde` read the file and know where each value stands; `schemars` and `serde_json` make the
 //! JSON schema from the same tables that are read, so that the two cannot differ; `manypath-link` for the model of a link
-//! and its checks; `rand_core` for the hash that places flows on equal paths, `libm` for values drawn from a distribution; `thiserror` for error types.
+//! and its checks; `rand_core` and `rand_xoshiro` for the hash that places flows on equal paths and for what sources draw, `libm` for values drawn from a distribution; `thiserror` for error types.
 
+mod background;
 mod error;
 mod file;
 mod model;
@@ -20,6 +21,7 @@ mod template;
 mod topologies;
 mod units;
 
+pub use background::{Act, Background};
 pub use error::{Problem, ScenarioError};
 pub use model::{Connection, Draw, Link, Path, Recovery, Redraw, Scenario, Source, Transport, Workload};
 pub use overrides::Override;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use manypath_core::{Bytes, Duration, FlowId, Rate, Time};
+use manypath_link::exponential;
 use manypath_scenario::{Connection, Workload};
 use manypath_session::Session;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::files::FileLog;
-use crate::random::exponential;
 
 /// Reads everything at once, and counts it.
 #[derive(Clone, Debug, Default)]

@@ -36,7 +36,7 @@
 //! # Dependencies
 //!
 //! `manypath-session`, `-cc`, `-sched`, `-link` are what is simulated, `manypath-scenario` says how; `rand_xoshiro` and
-//! `rand_core` for named random streams, `rayon` for runs side by side, `libm` for logarithms that agree on every machine; `serde` and `serde_json` write
+//! `rand_core` for named random streams, `rayon` for runs side by side, `serde` and `serde_json` write
 //! reports; `hdrhistogram` for completion times of any number of files; `thiserror` for error types.
 
 mod ack;
@@ -54,7 +54,6 @@ mod network;
 mod observer;
 mod packet;
 mod quic;
-mod random;
 mod recorder;
 mod report;
 mod series;

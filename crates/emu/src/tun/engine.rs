@@ -16,6 +16,7 @@ use crate::direction::add;
 use crate::priority::{become_realtime, sharpen_timers};
 use crate::stats::SchedulingError;
 use crate::system::{SystemError, thread_cpu};
+use crate::tun::background::Sources;
 use crate::tun::error::TunError;
 use crate::tun::packet;
 use crate::tun::plan::{NamedLink, TunConfig};
@@ -104,6 +105,7 @@ pub(crate) struct Engine {
     names: Vec<String>,
     devices: Vec<String>,
     links: Vec<Link>,
+    sources: Sources,
     routes: Vec<Route>,
     heap: BinaryHeap<Reverse<Held>>,
     sequence: u64,
@@ -147,6 +149,7 @@ impl Engine {
             names: config.links.iter().map(|link| link.name.clone()).collect(),
             devices: config.paths.iter().map(|path| path.device.clone()).collect(),
             links,
+            sources: Sources::new(&config.sources, config.seed),
             routes,
             heap: BinaryHeap::new(),
             sequence: 0,
@@ -172,7 +175,8 @@ impl Engine {
         let mut ready = Vec::new();
         loop {
             let next = self.release();
-            self.waiter.wait(next, &mut ready)?;
+            let deadline = [next, self.sources.deadline()].into_iter().flatten().min();
+            self.waiter.wait(deadline, &mut ready)?;
             for mark in &ready {
                 // Marks are indices of routes.
                 self.receive(usize::try_from(*mark).unwrap_or(usize::MAX));
@@ -230,6 +234,7 @@ impl Engine {
 
     /// Puts a packet, which is due, on its next link.
     fn forward(&mut self, mut held: Held) {
+        self.sources.catch_up(held.due, &mut self.links);
         let link = self.routes[held.route].links[held.hops];
         match self.links[link].enqueue(held.due, held.size, held.ecn) {
             Verdict::Deliver { at, ecn, .. } => {
@@ -244,9 +249,11 @@ impl Engine {
     /// Moves on what is due, and returns when the next packet will be.
     fn release(&mut self) -> Option<Time> {
         loop {
-            let due = self.heap.peek().map(|Reverse(held)| held.due)?;
-            if due > self.clock.now() {
-                return Some(due);
+            let due = self.heap.peek().map(|Reverse(held)| held.due);
+            let now = self.clock.now();
+            if due.is_none_or(|due| due > now) {
+                self.sources.catch_up(now, &mut self.links);
+                return due;
             }
             let Reverse(held) = self.heap.pop()?;
             if held.hops < self.routes[held.route].links.len() {

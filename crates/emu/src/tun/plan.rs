@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use manypath_core::{Bytes, Priority};
 use manypath_link::LinkConfig;
-use manypath_scenario::{Connection, Scenario};
+use manypath_scenario::{Connection, Scenario, Source};
 
 use crate::config::{MEMORY_CEILING, memory_need};
 use crate::tun::error::TunError;
@@ -48,6 +48,7 @@ pub struct PathPlan {
 #[derive(Clone, Debug)]
 pub struct TunConfig {
     pub(crate) links: Vec<NamedLink>,
+    pub(crate) sources: Vec<Source>,
     /// The paths.
     pub paths: Vec<PathPlan>,
     /// Seed of all randomness of the links.
@@ -74,6 +75,7 @@ impl TunConfig {
         let memory_limit = links.iter().fold(Bytes::ZERO, |sum, link| sum + memory_need(&link.config));
         Self {
             links,
+            sources: Vec::new(),
             paths: Vec::new(),
             seed,
             overhead: Bytes::ZERO,
@@ -103,7 +105,7 @@ impl TunConfig {
     ///
     /// Values that the scenario draws anew at intervals are drawn as in the simulator, and stay as they are after its duration.
     ///
-    /// What the scenario says of controllers, schedulers and workloads is not for the emulator: the programs bring their own.
+    /// Packets of the scenario's sources load the links as in the simulator. What it says of controllers, schedulers and workloads is not for the emulator: the programs bring their own.
     ///
     /// # Errors
     ///
@@ -113,6 +115,7 @@ impl TunConfig {
             scenario.connections.split_first().ok_or_else(|| TunError::NoConnection(scenario.name.clone()))?;
         let links = scenario.links.iter().map(|link| (link.name.clone(), link.drawn(scenario.duration, seed)));
         let mut config = Self::new(links, seed);
+        config.sources.clone_from(&scenario.sources);
         config.mptcp_paths = add_paths(&mut config.paths, first);
         for connection in others {
             add_paths(&mut config.paths, connection);

@@ -1,0 +1,99 @@
+//! When a source sends: every engine sends the same packets at the same times.
+
+use manypath_core::{Duration, Time};
+use manypath_link::{exponential, generator};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::model::Source;
+
+/// A source at work. It is asked first when the source starts, and then when it says.
+#[derive(Clone, Debug)]
+pub struct Background {
+    gap: Duration,
+    poisson: bool,
+    on_off: Option<(Duration, Duration)>,
+    /// When the present busy time ends.
+    busy_until: Time,
+    stop: Time,
+    random: Xoshiro256PlusPlus,
+}
+
+/// What a source does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// Whether it sends a packet.
+    pub sends: bool,
+    /// When to ask again; `None`: never.
+    pub again: Option<Time>,
+}
+
+impl Source {
+    /// The source at its start. Its randomness is named after it.
+    pub fn begin(&self, seed: u64) -> Background {
+        let mut random = generator(seed, &self.name);
+        let busy_until = self.on_off.map_or(Time::MAX, |(on, _)| self.start + exponential(&mut random, on));
+        Background {
+            gap: self.packet.time_at(self.rate),
+            poisson: self.poisson,
+            on_off: self.on_off,
+            busy_until,
+            stop: self.stop.unwrap_or(Time::MAX),
+            random,
+        }
+    }
+}
+
+impl Background {
+    /// What the source does at `now`, which is when it said that it wants to be asked.
+    pub fn act(&mut self, now: Time) -> Act {
+        if now >= self.stop {
+            return Act { sends: false, again: None };
+        }
+        if now >= self.busy_until {
+            let (on, off) = self.on_off.unwrap_or_default();
+            let wakes = now + exponential(&mut self.random, off);
+            self.busy_until = wakes + exponential(&mut self.random, on);
+            return Act { sends: false, again: Some(wakes) };
+        }
+        let gap = if self.poisson { exponential(&mut self.random, self.gap) } else { self.gap };
+        Act { sends: true, again: Some(now + gap) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::{Bytes, Rate};
+
+    use super::*;
+
+    fn sent(poisson: bool, on_off: Option<(Duration, Duration)>) -> u64 {
+        let source = Source {
+            name: "s".to_owned(),
+            route: vec![0],
+            rate: Rate::from_mbps(12.0),
+            packet: Bytes::new(1500),
+            poisson,
+            on_off,
+            start: Time::from_millis(1_000),
+            stop: Some(Time::from_millis(61_000)),
+        };
+        let mut background = source.begin(5);
+        let (mut count, mut now) = (0, Some(source.start));
+        while let Some(at) = now {
+            let act = background.act(at);
+            count += u64::from(act.sends);
+            now = act.again;
+        }
+        count
+    }
+
+    #[test]
+    fn a_source_sends_its_rate_between_start_and_stop() {
+        // 12 Mbit/s are 1000 packets a second, for 60 s. Poisson: standard deviation sqrt(60,000) = 245.
+        assert_eq!(sent(false, None), 60_000);
+        assert!(sent(true, None).abs_diff(60_000) < 4 * 245);
+        // On for a third of the time: some 400 busy times, so the number is good to about sqrt(2 / 400) = 7%.
+        let on_off = Some((Duration::from_millis(50), Duration::from_millis(100)));
+        assert!(sent(false, on_off).abs_diff(20_000) < 5_600);
+    }
+}
