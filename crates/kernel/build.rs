@@ -30,7 +30,7 @@ fn main() {
     let mut host = cc::Build::new();
     // Functions that only the kernel's callbacks use are unused here.
     host.file(bpf.join("host.c")).files(sources).std("gnu11").warnings_into_errors(true);
-    host.flag_if_supported("-Wno-unused-function").compile("manypath_bpf_host");
+    host.flag_if_supported("-Wno-unused-function").out_dir(out.join("host")).compile("manypath_bpf_host");
     preload(&root, &out);
 }
 

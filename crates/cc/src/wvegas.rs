@@ -104,7 +104,8 @@ impl Wvegas {
             let others: f64 = others.filter_map(|(other, _)| Some(held(other)?.rate)).sum();
             if let Some(Some(member)) = self.members.get_mut(id.index()) {
                 member.rate = rate;
-                member.alpha = libm::floor(TOTAL_ALPHA * rate / (rate + others)).max(MIN_ALPHA);
+                // The share first: a subflow that has all of the rate has exactly one.
+                member.alpha = libm::floor(TOTAL_ALPHA * (rate / (rate + others))).max(MIN_ALPHA);
             }
         }
         let (Some(Some(member)), Some(own)) = (self.members.get_mut(id.index()), windows.get_mut(id)) else { return };

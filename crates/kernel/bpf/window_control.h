@@ -219,6 +219,8 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 /* The steps as tests call them. */
 struct window_controller {
 	u64 state_size;
+	/* NULL if there are none. */
+	void *tunables;
 	void (*join)(const struct step *step);
 	void (*sample)(const struct step *step, u32 rtt_us);
 	void (*ack)(const struct step *step, u32 packets, u32 limited);
@@ -256,9 +258,16 @@ static void host_timeout(const struct step *step)
 	step_timeout(step);
 }
 
+#ifdef MANYPATH_TUNABLES_H
+#define HOST_TUNABLES &tunables
+#else
+#define HOST_TUNABLES 0
+#endif
+
 #define WINDOW_CONTROLLER(kernel_name)                                                                                      \
 	const struct window_controller kernel_name = {                                                                      \
 		.state_size = sizeof(struct window_state),                                                                  \
+		.tunables = HOST_TUNABLES,                                                                                  \
 		.join = host_join,                                                                                          \
 		.sample = host_sample,                                                                                      \
 		.ack = host_ack,                                                                                            \

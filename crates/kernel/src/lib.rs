@@ -82,7 +82,9 @@ const NAMES: &[(&str, &str, &str)] = &[
     ("mpcc_loss", "mpcc-loss", "mp_mpcc_loss"),
     ("olia", "olia", "mp_olia"),
     ("reno", "reno", "mp_reno"),
+    ("tccc", "tccc", "mp_tccc"),
     ("uni_mptcp", "uni-mptcp", "mp_uni"),
+    ("wvegas", "wvegas", "mp_wvegas"),
 ];
 
 /// The controllers of this build, in alphabetical order; none if it was built without the programs.

@@ -6,12 +6,18 @@ mod twin;
 
 use manypath_cc::aimd::{Aimd, Law, Windows};
 use manypath_cc::balia::{Alpha, Balia};
+use manypath_cc::hoe::Choice;
 use manypath_cc::lia::Lia;
 use manypath_cc::olia::{Olia, Quality};
-use manypath_cc::uni_mptcp::UniMptcp;
-use manypath_cc::{Acked, CongestionControl, Event, SubflowInit};
-use manypath_core::{Bytes, Duration, PacketNumber, Rate, SubflowId, SubflowView, Time, View};
-use twin::{Dice, MAX_SUBFLOWS, Twin, WindowController, Worst, mp_balia, mp_lia, mp_olia, mp_reno, mp_uni, real};
+use manypath_cc::tccc::{self, Tccc, Threshold};
+use manypath_cc::uni_mptcp::{self, Decrease, UniMptcp};
+use manypath_cc::wvegas::Wvegas;
+use manypath_cc::{Acked, CongestionControl, Event, SubflowInit, algorithms};
+use manypath_core::{AlgorithmSpec, Bytes, Duration, PacketNumber, Params, Rate, SubflowId, SubflowView, Time, View};
+use twin::{
+    Dice, MAX_SUBFLOWS, Twin, WindowController, Worst, mp_balia, mp_lia, mp_olia, mp_reno, mp_tccc, mp_uni, mp_wvegas,
+    real,
+};
 
 const MSS: u64 = 1000;
 const STATES: u64 = 100_000;
@@ -47,17 +53,21 @@ struct Pair<L> {
     subflows: usize,
 }
 
-fn acked(packets: u64, app_limited: bool) -> Event {
-    Event::Acked(Acked {
-        packet: PacketNumber(0),
-        bytes: Bytes::new(packets * MSS),
-        sent_at: Time::ZERO,
-        rtt: Duration::from_millis(10),
-        delivery_rate: Rate::ZERO,
-        delivered_at_send: Bytes::ZERO,
-        in_recovery: false,
-        app_limited,
-    })
+/// An acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Ack {
+    packets: u64,
+    rtt_us: u64,
+    now_us: u64,
+    /// Whether a packet is acknowledged that left after the last one that did: a round ends.
+    ends_round: bool,
+    limited: bool,
+}
+
+impl Ack {
+    fn of(packets: u64, limited: bool) -> Self {
+        Self { packets, rtt_us: 10_000, now_us: 0, ends_round: false, limited }
+    }
 }
 
 impl<L: Copy + Default> Pair<L> {
@@ -75,12 +85,40 @@ impl<L: Copy + Default> Pair<L> {
         Self { ours, theirs, view, subflows }
     }
 
+    /// Acknowledges on both sides.
+    fn ack(&mut self, controller: &WindowController, place: usize, ack: &Ack) {
+        let view = &mut self.view.subflows[place];
+        let before = view.delivered;
+        view.delivered += Bytes::new(ack.packets * MSS);
+        let event = Event::Acked(Acked {
+            packet: PacketNumber(0),
+            bytes: Bytes::new(ack.packets * MSS),
+            sent_at: Time::ZERO,
+            rtt: Duration::from_micros(ack.rtt_us),
+            delivery_rate: Rate::ZERO,
+            delivered_at_send: if ack.ends_round { before } else { Bytes::ZERO },
+            in_recovery: false,
+            app_limited: !ack.limited,
+        });
+        self.ours.on_event(Time::from_micros(ack.now_us), id(place), &event, &self.view);
+        let socket = &mut self.theirs.sockets[place];
+        socket.delivered += ack.packets as u32;
+        socket.now_us = ack.now_us;
+        if ack.ends_round {
+            socket.una = socket.nxt + 1;
+            socket.nxt = socket.una + 100;
+        }
+        self.theirs.sample(controller, place, ack.rtt_us as u32);
+        self.theirs.ack(controller, place, ack.packets as u32, ack.limited);
+    }
+
     fn event(&mut self, place: usize, event: &Event) {
         self.ours.on_event(Time::ZERO, id(place), event, &self.view);
     }
 
-    /// Random windows, thresholds and round-trip times; about one subflow in eight does not count, `own` does.
-    fn draw(&mut self, own: usize, slow_start: bool, dice: &mut Dice) {
+    /// Random windows, thresholds and round-trip times; about one subflow in eight does not count, `own` does. With `keep_rtt`
+    /// the round-trip times stay, for a law that has its own.
+    fn draw(&mut self, own: usize, slow_start: bool, keep_rtt: bool, dice: &mut Dice) {
         for place in 0..self.subflows {
             let window = (dice.spread(1.0, 1e5) * 4_294_967_296.0) as u64;
             let threshold = if slow_start { window + dice.below(1 << 36) + 1 } else { window - dice.below(window) };
@@ -89,13 +127,18 @@ impl<L: Copy + Default> Pair<L> {
             let counts = place == own || dice.below(8) > 0;
             self.theirs.set_window(place, window);
             self.theirs.set_threshold(place, threshold);
-            self.theirs.sockets[place].srtt = rtt as u32;
-            self.theirs.group.members[place].rtt = if counts { real(rtt as f64) } else { 0 };
-            self.view.subflows[place].srtt = Some(Duration::from_nanos(rtt * 125));
             let held = self.ours.windows_mut().get_mut(id(place)).unwrap();
+            if !keep_rtt {
+                self.theirs.sockets[place].srtt = rtt as u32;
+                self.theirs.group.members[place].rtt = real(rtt as f64);
+                self.view.subflows[place].srtt = Some(Duration::from_nanos(rtt * 125));
+                held.rtt = rtt as f64 / 8e6;
+            }
+            if !counts {
+                self.theirs.group.members[place].rtt = 0;
+            }
             held.cwnd = twin::packets(window);
             held.ssthresh = twin::packets(threshold);
-            held.rtt = rtt as f64 / 8e6;
             held.failed = !counts;
         }
     }
@@ -121,20 +164,23 @@ fn compare<L: Copy + Default + core::fmt::Debug>(
     prepare: impl Fn(&mut Pair<L>, &mut Dice),
 ) {
     let (mut dice, mut worst) = (Dice::new(1), Worst::default());
+    // Laws whose own rules may lead from congestion avoidance to slow start.
+    let slow_starts = ["tccc", "wvegas"].contains(&name);
     for _ in 0..STATES {
         let mut pair = Pair::new(build(), controller, &mut dice);
         prepare(&mut pair, &mut dice);
         let own = dice.below(pair.subflows as u64) as usize;
         let kind = dice.below(4);
-        pair.draw(own, kind == 0, &mut dice);
+        pair.draw(own, kind == 0, name == "tccc", &mut dice);
         let before = pair.theirs.clone();
         let window = pair.our_window(own);
         match kind {
             0 | 1 => {
-                let packets = if kind == 0 { 1 } else { 1 + dice.below(3) };
-                pair.event(own, &acked(packets, false));
-                pair.theirs.sockets[own].delivered += packets as u32;
-                pair.theirs.ack(controller, own, packets as u32, true);
+                // In slow start theirs looks at the threshold after each packet, ours after each event.
+                let packets = if kind == 0 || slow_starts { 1 } else { 1 + dice.below(3) };
+                let ends_round = dice.below(2) == 0;
+                let rtt_us = dice.spread(100.0, 1e7) as u64;
+                pair.ack(controller, own, &Ack { packets, rtt_us, now_us: 20_000_000, ends_round, limited: true });
                 let theirs = (pair.theirs.window_q32(own) as i64 - before.window_q32(own) as i64) as f64;
                 let ours = pair.our_window(own) - window;
                 worst.compare(name, ours, theirs / 4_294_967_296.0, LAST_PLACE, &before);
@@ -179,43 +225,144 @@ struct OliaState {
 
 #[test]
 fn olia() {
-    let build = || -> Box<dyn Subject> { Box::new(Aimd::new(Olia::new(Quality::Rate), false)) };
-    // SAFETY: never written.
+    // SAFETY: its parameter is set by this test only, between steps.
     let controller = unsafe { &mp_olia };
-    compare::<OliaState>("olia", controller, build, |pair, dice| {
+    let prepare = |pair: &mut Pair<OliaState>, dice: &mut Dice| {
         for place in 0..pair.subflows {
             for lost in [true, false] {
                 let packets = dice.spread(1.0, 1e6) as u64;
-                pair.event(place, &acked(packets, true));
-                pair.theirs.sockets[place].delivered += packets as u32;
-                pair.theirs.ack(controller, place, packets as u32, false);
+                pair.ack(controller, place, &Ack::of(packets, false));
                 if lost {
                     pair.event(place, &Event::Congestion { sent_at: Time::ZERO });
                     pair.theirs.loss(controller, place);
                 }
             }
         }
-    });
+    };
+    for (place, quality) in [Quality::Rate, Quality::Printed].into_iter().enumerate() {
+        // SAFETY: the first parameter is `quality`.
+        unsafe { controller.set(0, place as u64) };
+        compare::<OliaState>("olia", controller, || Box::new(Aimd::new(Olia::new(quality), false)), prepare);
+    }
 }
 
 #[test]
 fn balia() {
-    let build = || -> Box<dyn Subject> { Box::new(Aimd::new(Balia::new(Alpha::Exact), false)) };
-    // SAFETY: never written.
-    compare::<()>("balia", unsafe { &mp_balia }, build, |_, _| {});
+    // SAFETY: its parameter is set by this test only, between steps.
+    let controller = unsafe { &mp_balia };
+    for (place, alpha) in [Alpha::Exact, Alpha::Integer].into_iter().enumerate() {
+        // SAFETY: the first parameter is `alpha`.
+        unsafe { controller.set(0, place as u64) };
+        compare::<()>("balia", controller, || Box::new(Aimd::new(Balia::new(alpha), false)), |_, _| {});
+    }
 }
 
 #[test]
 fn uni_mptcp() {
-    let build = || -> Box<dyn Subject> { Box::new(Aimd::new(UniMptcp::default(), false)) };
-    // SAFETY: never written.
-    compare::<()>("uni-mptcp", unsafe { &mp_uni }, build, |pair, dice| {
+    // SAFETY: its parameter is set by this test only, between steps.
+    let controller = unsafe { &mp_uni };
+    let prepare = |pair: &mut Pair<()>, dice: &mut Dice| {
         for place in 0..pair.subflows {
             let ppm = dice.spread(1e3, 1e8).floor();
             pair.event(place, &Event::Weight(ppm / 1e6));
             pair.theirs.group.members[place].law[0] = real(ppm / 1e6);
         }
+    };
+    for (place, decrease) in [Decrease::Unweighted, Decrease::Printed].into_iter().enumerate() {
+        // SAFETY: the first parameter is `decrease`.
+        unsafe { controller.set(0, place as u64) };
+        let config = uni_mptcp::Config { weights: Vec::new(), decrease };
+        let build = || -> Box<dyn Subject> { Box::new(Aimd::new(UniMptcp::new(config.clone()), false)) };
+        compare::<()>("uni-mptcp", controller, build, prepare);
+    }
+}
+
+/// `struct law_state` of `bpf/wvegas.h`, as words.
+type WvegasState = [u64; 5];
+
+#[test]
+fn wvegas() {
+    let build = || -> Box<dyn Subject> { Box::new(Aimd::new(Wvegas::default(), false)) };
+    // SAFETY: never written.
+    let controller = unsafe { &mp_wvegas };
+    compare::<WvegasState>("wvegas", controller, build, |pair, dice| {
+        // Some rounds from random windows, then some samples of the round that the step ends.
+        for place in 0..pair.subflows {
+            let base = dice.spread(1e3, 1e5);
+            for _ in 0..=dice.below(3) {
+                pair.draw(place, dice.below(4) == 0, false, dice);
+                for sample in 0..6 {
+                    let rtt_us = (base * (1.0 + 0.3 * dice.unit())) as u64;
+                    pair.ack(controller, place, &Ack { rtt_us, ends_round: sample == 5, ..Ack::of(1, sample == 5) });
+                }
+            }
+            for _ in 0..dice.below(6) {
+                let rtt_us = (base * (1.0 + 0.3 * dice.unit())) as u64;
+                pair.ack(controller, place, &Ack { rtt_us, ..Ack::of(1, false) });
+            }
+        }
     });
+}
+
+/// `struct law_state` of `bpf/tccc.h`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct TcccState {
+    started: u32,
+    left: u32,
+    rest: [u64; 19],
+}
+
+#[test]
+fn tccc() {
+    let spec = AlgorithmSpec::named("tccc");
+    let rows = algorithms().iter().find(|row| row.name == "tccc").unwrap().parameters;
+    let mut config = tccc::Config::from_params(&Params::new(&spec, rows).unwrap(), false).unwrap();
+    // No ratio of small numbers of packets, so that no two loss rates differ by exactly this.
+    config.tolerance = 0.213_579;
+    // SAFETY: its parameters are set by this test only, between steps.
+    let controller = unsafe { &mp_tccc };
+    let prepare = |pair: &mut Pair<TcccState>, dice: &mut Dice| {
+        // The first window, which estimates the threshold, and some losses later.
+        let mut now_us = 0;
+        for place in 0..pair.subflows {
+            let rtt_us = dice.spread(1e3, 1e6) as u64;
+            pair.event(place, &Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(MSS), app_limited: false });
+            for _ in 0..dice.below(10) {
+                now_us += dice.below(1000);
+                pair.ack(controller, place, &Ack { rtt_us, now_us, ..Ack::of(1, false) });
+            }
+            pair.ack(controller, place, &Ack { rtt_us, now_us, ends_round: dice.below(4) > 0, ..Ack::of(1, false) });
+        }
+        for place in 0..pair.subflows {
+            if dice.below(3) == 0 {
+                for _ in 0..dice.below(20) {
+                    let lost = Event::Lost { packet: PacketNumber(0), bytes: Bytes::new(MSS), sent_at: Time::ZERO };
+                    pair.event(place, &lost);
+                    pair.theirs.sockets[place].lost += 1;
+                }
+                pair.event(place, &Event::Congestion { sent_at: Time::ZERO });
+                pair.theirs.loss(controller, place);
+            }
+        }
+        // Where the initial slow start is over, each subflow's threshold has been set: `draw` sets both anew.
+        for place in 0..pair.subflows {
+            pair.theirs.states[place].law.left = u32::from(pair.theirs.group.law[0] != 0);
+        }
+    };
+    for (place, choices) in
+        [(Choice::Mean, Threshold::Largest), (Choice::Largest, Threshold::Rate)].into_iter().enumerate()
+    {
+        (config.estimate, config.threshold) = choices;
+        // SAFETY: the parameters are `estimate`, `threshold` and `tolerance_ppm`.
+        unsafe {
+            controller.set(0, place as u64);
+            controller.set(1, place as u64);
+            controller.set(2, 213_579);
+        }
+        let build = || -> Box<dyn Subject> { Box::new(Aimd::new(Tccc::new(config.clone()), false)) };
+        compare::<TcccState>("tccc", controller, build, prepare);
+    }
 }
 
 #[test]

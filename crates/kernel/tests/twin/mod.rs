@@ -77,11 +77,24 @@ pub struct Step {
 #[repr(C)]
 pub struct WindowController {
     state_size: u64,
+    tunables: *mut u64,
     join: unsafe extern "C" fn(*const Step),
     sample: unsafe extern "C" fn(*const Step, u32),
     ack: unsafe extern "C" fn(*const Step, u32, u32),
     loss: unsafe extern "C" fn(*const Step),
     timeout: unsafe extern "C" fn(*const Step),
+}
+
+impl WindowController {
+    /// Sets a parameter by its place in the program's `struct tunables`.
+    ///
+    /// # Safety
+    /// There is such a place, and no other thread uses the controller.
+    pub unsafe fn set(&self, index: usize, value: u64) {
+        assert!(!self.tunables.is_null());
+        // SAFETY: the caller's promise.
+        unsafe { self.tunables.add(index).write(value) };
+    }
 }
 
 /// `struct path_view` of `bpf/monitor.h`.
@@ -195,6 +208,8 @@ unsafe extern "C" {
     pub static mp_olia: WindowController;
     pub static mp_balia: WindowController;
     pub static mp_uni: WindowController;
+    pub static mp_wvegas: WindowController;
+    pub static mp_tccc: WindowController;
     fn host_log2(x: Real) -> i64;
     fn host_exp2(log: i64) -> Real;
     fn host_power(x: Real, numerator: u32, denominator: u32) -> Real;

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* wVegas (draft-xu-mptcp-congestion-control-05): rules in wvegas.h, steps in window_steps.h, callbacks in window_control.h. */
+
+#include "wvegas.h"
+
+#define law_increase wvegas_increase
+#define law_on_ack(step, packets, limited) wvegas_on_ack(step, limited)
+#define law_on_loss wvegas_on_loss
+#define law_on_sample wvegas_on_sample
+
+#include "window_control.h"
+
+WINDOW_CONTROLLER(mp_wvegas);
