@@ -124,6 +124,9 @@ impl Windows {
 
 /// How a coupled algorithm grows and shrinks windows. `own` is the window of subflow `id`, which counts.
 pub trait Law: Debug + Send {
+    /// Whether the law [observes](Self::observe) packets that leave; the frame does nothing with them.
+    const HEARS_DEPARTURES: bool = false;
+
     /// Growth in congestion avoidance: packets per packet acknowledged. May be negative.
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64;
 
@@ -273,6 +276,10 @@ impl<L: Law> CongestionControl for Aimd<L> {
             Event::Timeout => self.on_timeout(id),
             _ => {}
         }
+    }
+
+    fn hears_departures(&self) -> bool {
+        L::HEARS_DEPARTURES
     }
 
     fn limits(&self, id: SubflowId) -> Limits {

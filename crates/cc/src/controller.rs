@@ -50,6 +50,12 @@ pub trait CongestionControl: Debug + Send {
     /// Events of unknown subflows are ignored.
     fn on_event(&mut self, now: Time, id: SubflowId, event: &Event, view: &View);
 
+    /// Whether [`Event::Sent`] changes anything. A controller that says no is spared these events, which are every second
+    /// one.
+    fn hears_departures(&self) -> bool {
+        true
+    }
+
     /// How fast a subflow may send. Pure and cheap. For an unknown subflow: a window of zero.
     fn limits(&self, id: SubflowId) -> Limits;
 

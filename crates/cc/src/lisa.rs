@@ -63,6 +63,8 @@ impl Lisa {
 }
 
 impl Law for Lisa {
+    const HEARS_DEPARTURES: bool = true;
+
     fn increase(&mut self, _id: SubflowId, own: &Window, windows: &Windows) -> f64 {
         lia::increase(own, windows)
     }

@@ -226,6 +226,8 @@ impl Tccc {
 }
 
 impl Law for Tccc {
+    const HEARS_DEPARTURES: bool = true;
+
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64 {
         // Paper 001 algorithm 2 line 6: 1/(rtt_r min_rtt S2).
         let sums = self.sums(id, windows);

@@ -168,6 +168,28 @@ fn an_idle_subflow_changes_nothing() {
 }
 
 #[test]
+fn who_does_not_hear_departures_misses_nothing() {
+    let links = [link(20.0, 30, 40_000, 0.01), link(10.0, 60, 60_000, 0.002)];
+    let mut spared = 0;
+    for name in all_and_variants() {
+        if make(&name, 9).hears_departures() {
+            continue;
+        }
+        spared += 1;
+        let (mut told, mut untold) = (Replay::new(make(&name, 9), 2), Replay::new(make(&name, 9), 2));
+        for (at, id, event) in drive(&name, &links, 9, 3) {
+            let limits = told.step(at, id, &event);
+            if !matches!(event, Event::Sent { .. }) {
+                untold.view.clone_from(&told.view);
+                untold.cc.on_event(at, id, &event, &told.view);
+            }
+            assert_eq!(untold.cc.limits(id), limits, "{name}: {event:?}");
+        }
+    }
+    assert!(spared > 5);
+}
+
+#[test]
 fn equal_seeds_give_equal_behaviour() {
     let links = [link(20.0, 30, 40_000, 0.002), link(10.0, 60, 60_000, 0.0)];
     for name in all_and_variants() {

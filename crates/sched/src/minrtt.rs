@@ -44,11 +44,18 @@ pub(crate) fn fastest_for_head<'a>(
     available: impl Fn(&SubflowView) -> bool,
 ) -> Option<&'a SubflowView> {
     let lost = queue.lost_segment();
-    let open = view.usable().filter(|subflow| subflow.has_room() && available(subflow));
-    open.min_by_key(|subflow| {
-        let carried = lost.is_some_and(|lost| lost.was_carried_by(subflow.id));
-        (carried, subflow.srtt.unwrap_or(Duration::ZERO), subflow.id)
-    })
+    let mut best = None;
+    for subflow in view.usable() {
+        if subflow.has_room() && available(subflow) {
+            let carried = lost.is_some_and(|lost| lost.was_carried_by(subflow.id));
+            let key = (carried, subflow.srtt.unwrap_or(Duration::ZERO));
+            // Ids ascend: the lowest of equals stays.
+            if best.is_none_or(|(least, _)| key < least) {
+                best = Some((key, subflow));
+            }
+        }
+    }
+    best.map(|(_, subflow)| subflow)
 }
 
 /// The usable subflows with room that are slower than `fast`, the fastest of them first.

@@ -192,17 +192,20 @@ impl Session {
     fn acknowledge(&mut self, now: Time, id: SubflowId, range: DataRange, left_before: DataSeq, duplicate: bool) {
         let (every, delay) = (self.config.records_per_ack, self.config.max_ack_delay);
         let left = self.arrivals.left();
-        let spread = self.config.carriage == Carriage::Datagrams;
-        let mut due = Time::MAX;
-        for path in self.paths.iter_mut().flatten() {
-            if path.id == id {
-                path.ack.on_record(now, range.start, duplicate, every, delay);
-            } else if left > left_before && spread {
-                path.ack.on_left_edge(now, left);
-            }
-            due = due.min(path.ack.due.unwrap_or(Time::MAX));
+        let mut due = None;
+        if let Some(path) = self.path_mut(id) {
+            path.ack.on_record(now, range.start, duplicate, every, delay);
+            due = path.ack.due;
         }
-        self.stir(due);
+        if left > left_before && self.config.carriage == Carriage::Datagrams {
+            for path in self.paths.iter_mut().flatten().filter(|path| path.id != id) {
+                path.ack.on_left_edge(now, left);
+                due = due.into_iter().chain(path.ack.due).min();
+            }
+        }
+        if let Some(due) = due {
+            self.stir(due);
+        }
     }
 
     fn on_data(&mut self, now: Time, id: SubflowId, data: &Data) -> Result<Received, ProtocolError> {
@@ -365,7 +368,6 @@ impl Session {
             segments_per_ack: self.config.records_per_ack,
         };
         self.scheduler.on_data_ack(now, &ack, &self.view);
-        self.wake_writers();
         Ok(())
     }
 

@@ -78,7 +78,7 @@ impl Session {
     /// Whether neither a record to send nor an event can have come up since the last look, so that an engine need not
     /// look: something received needs no answer, and nothing is waiting to leave.
     pub fn is_quiet(&self, now: Time) -> bool {
-        now < self.quiet_until && self.queue.is_empty() && self.events.is_empty()
+        now < self.quiet_until && self.queue.is_empty() && self.events.is_empty() && !self.writers_waiting
     }
 
     /// The next record to send now; `None` when there is none until something happens or
@@ -234,13 +234,16 @@ impl Session {
         let bytes = self.config.record_header + Bytes::new(payload);
         let packet = path.on_sent(now, range, bytes, repeats, view);
         let id = path.id;
-        let app_limited = path.queue.is_empty() && !self.queue.has_pending();
         if view.in_flight == bytes {
             // Only the first packet of a flight brings a timer forward.
             let deadline = path.next_deadline(false, self.config.keep_alive);
             self.stir(deadline);
         }
-        self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
+        if self.cc_hears_departures {
+            let idle = self.paths[index].as_ref().is_some_and(|path| path.queue.is_empty());
+            let app_limited = idle && !self.queue.has_pending();
+            self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
+        }
         Some(Outgoing { subflow: id, packet, repeats, range, content, copy, sent })
     }
 

@@ -79,6 +79,8 @@ pub struct Totals {
 pub struct Session {
     pub(crate) config: Config,
     pub(crate) cc: Box<dyn CongestionControl>,
+    /// Whether the controller wants to be told of packets that leave.
+    pub(crate) cc_hears_departures: bool,
     pub(crate) scheduler: Box<dyn Scheduler>,
     pub(crate) view: View,
     /// Indexed by subflow id; `None` where a path was removed.
@@ -129,6 +131,7 @@ impl Session {
         Self {
             advertised: DataSeq(config.receive_window.get()),
             config,
+            cc_hears_departures: cc.hears_departures(),
             cc,
             scheduler,
             view: View::default(),

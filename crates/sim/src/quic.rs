@@ -39,6 +39,8 @@ pub(crate) struct Sender {
     last_sent: Time,
     /// Probe timeouts in a row.
     timeouts: u32,
+    /// How long after the last packet a probe must leave.
+    patience: Duration,
     max_ack_delay: Duration,
     /// Marks that the receiver had counted in its last acknowledgement.
     marked: u64,
@@ -54,6 +56,7 @@ impl Sender {
             loss_at: None,
             last_sent: Time::ZERO,
             timeouts: 0,
+            patience: INITIAL_RTT * 3,
             max_ack_delay,
             marked: 0,
         }
@@ -101,6 +104,7 @@ impl Sender {
         }
         if progress {
             self.timeouts = 0;
+            self.patience = self.probe_timeout();
             self.drop_resolved();
             self.detect_losses(now, fate);
         }
@@ -139,7 +143,7 @@ impl Sender {
         match self.loss_at {
             Some(at) => at,
             None if self.sent.is_empty() => Time::MAX,
-            None => self.last_sent + self.probe_timeout(),
+            None => self.last_sent + self.patience,
         }
     }
 
@@ -153,6 +157,7 @@ impl Sender {
             return false;
         }
         self.timeouts += 1;
+        self.patience = self.probe_timeout();
         true
     }
 
