@@ -10,6 +10,7 @@ use manypath_core::{AlgorithmSpec, Priority, Rate};
 use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathTerms, Trust, Wish};
 
 use crate::algorithms;
+use crate::schedule_trace::ScheduleTrace;
 use crate::target::Host;
 
 /// Options of the commands that connect to a server.
@@ -228,7 +229,12 @@ impl ClientArgs {
     }
 
     /// Opens a connection to `host` that sends with the given algorithms and asks the server to send with them.
-    pub(crate) async fn connect(&self, host: &Host, algorithms: &AlgorithmArgs) -> Result<Connection> {
+    pub(crate) async fn connect(
+        &self,
+        host: &Host,
+        algorithms: &AlgorithmArgs,
+        trace: &ScheduleTrace,
+    ) -> Result<Connection> {
         let trust = match (&self.pin, &self.ca) {
             (Some(pin), _) => Trust::Fingerprint(*pin),
             (None, Some(path)) => Trust::CaFile { path: path.clone(), server_name: host.name.clone() },
@@ -246,6 +252,7 @@ impl ClientArgs {
         config.wish = Wish { cc: cc.clone(), sched: sched.clone() };
         config.transport.cc = cc.unwrap_or(config.transport.cc);
         config.transport.sched = sched.unwrap_or(config.transport.sched);
+        trace.attach(&mut config.transport);
         manypath_quic::connect(config).await.with_context(|| format!("cannot connect to {host}"))
     }
 }

@@ -18,6 +18,7 @@ use crate::files::store::StoreError;
 use crate::files::wire::{self, End, Frame};
 use crate::interrupt::Interrupt;
 use crate::progress::{self, Position, Side};
+use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
 use crate::transfer::{self, Facts};
 
@@ -48,6 +49,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     algorithms: AlgorithmArgs,
+
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// Where the file is to be stored.
@@ -75,13 +79,14 @@ fn open(file: &Path) -> Result<(Arriving, Sha256, u64)> {
 /// Runs the command.
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let file = destination(args)?;
+    let trace = ScheduleTrace::open(&args.trace)?;
     let opened = {
         let file = file.clone();
         tokio::task::spawn_blocking(move || open(&file)).await?
     };
     let part = opened.with_context(|| format!("cannot write {}", file.display()))?;
     let connection = tokio::select! {
-        connection = args.client.connect(&args.target.host, &args.algorithms) => connection,
+        connection = args.client.connect(&args.target.host, &args.algorithms, &trace) => connection,
         () = interrupt.wait() => Err(anyhow!("interrupted")),
     };
     let connection = match connection {
@@ -93,7 +98,7 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     };
     let outcome = fetch(args, &file, part, &connection, interrupt).await;
     client::goodbye(&connection).await;
-    outcome
+    trace.finish(outcome)
 }
 
 /// Fetches over an open connection.

@@ -21,6 +21,7 @@ mod output;
 mod perf;
 mod progress;
 mod put;
+mod schedule_trace;
 mod serve;
 mod service;
 mod sim;

@@ -16,6 +16,7 @@ use crate::files::wire::{self, Direction, End, Frame, MAX_DATA, ReadError};
 use crate::interrupt::Interrupt;
 use crate::output::{self, rounded};
 use crate::progress::{Position, Side, mbps, millis};
+use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::serve::{self, ListenArgs};
 use crate::service::Service;
 use crate::target::Host;
@@ -70,6 +71,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     algorithms: AlgorithmArgs,
+
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// The JSON output.
@@ -126,22 +130,26 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         return measure(args, host, interrupt).await;
     }
     let token = args.connection.token();
-    let server = Server::bind(args.listen.config(&args.algorithms, token)?).await?;
+    let trace = ScheduleTrace::open(&args.trace)?;
+    let mut config = args.listen.config(&args.algorithms, token)?;
+    trace.attach(&mut config.transport);
+    let server = Server::bind(config).await?;
     eprintln!("Waiting for measurements. Measure with");
     for address in serve::reachable(&server) {
         output::line(&format!("manypath perf -c {address} {}", serve::client_options(&server, token)))?;
     }
     eprintln!("Ctrl-C ends it.");
     serve::until_interrupted(&server, &Service::perf(), interrupt).await;
-    Ok(())
+    trace.finish(Ok(()))
 }
 
 async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> {
     if args.time > LONGEST || args.time.is_zero() || args.interval < Duration::from_millis(10) {
         bail!("a measurement lasts at most an hour and more than nothing, with reports at least 10 ms apart");
     }
+    let trace = ScheduleTrace::open(&args.trace)?;
     let connection = tokio::select! {
-        connection = args.connection.connect(host, &args.algorithms) => connection?,
+        connection = args.connection.connect(host, &args.algorithms, &trace) => connection?,
         () = interrupt.wait() => bail!("interrupted"),
     };
     let outcome = tokio::select! {
@@ -149,7 +157,7 @@ async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> 
         () = interrupt.wait() => Err(anyhow::anyhow!("interrupted")),
     };
     client::goodbye(&connection).await;
-    outcome
+    trace.finish(outcome)
 }
 
 async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<()> {

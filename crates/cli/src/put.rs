@@ -13,6 +13,7 @@ use crate::files::outgoing::{Outgoing, SendError};
 use crate::files::wire::{self, Frame, Refusal};
 use crate::interrupt::Interrupt;
 use crate::progress::{self, Position, Side};
+use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
 use crate::transfer::{self, Facts};
 
@@ -40,6 +41,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     algorithms: AlgorithmArgs,
+
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// The target, with the file's name added to a folder.
@@ -68,8 +72,9 @@ fn open(path: &Path) -> Result<(File, u64)> {
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let target = target(args)?;
     let (file, size) = open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let trace = ScheduleTrace::open(&args.trace)?;
     let connection = tokio::select! {
-        connection = args.client.connect(&target.host, &args.algorithms) => connection?,
+        connection = args.client.connect(&target.host, &args.algorithms, &trace) => connection?,
         () = interrupt.wait() => bail!("interrupted"),
     };
     let outcome = tokio::select! {
@@ -79,7 +84,7 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         }
     };
     client::goodbye(&connection).await;
-    outcome
+    trace.finish(outcome)
 }
 
 /// Stores over an open connection.

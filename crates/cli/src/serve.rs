@@ -11,6 +11,7 @@ use crate::client::AlgorithmArgs;
 use crate::files::store::Store;
 use crate::interrupt::Interrupt;
 use crate::output;
+use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::service::Service;
 
 /// Serve the files of a folder
@@ -39,6 +40,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     algorithms: AlgorithmArgs,
+
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// All addresses, at the port that `target` assumes.
@@ -143,7 +147,10 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let store = Store::open(&args.dir, args.writable).with_context(cannot)?;
     let example = store.example().unwrap_or_else(|| "FILE".to_owned());
     let token = args.token.as_deref();
-    let server = Server::bind(args.listen.config(&args.algorithms, token)?).await?;
+    let trace = ScheduleTrace::open(&args.trace)?;
+    let mut config = args.listen.config(&args.algorithms, token)?;
+    trace.attach(&mut config.transport);
+    let server = Server::bind(config).await?;
     let access = if args.writable { "for reading and writing" } else { "for reading" };
     eprintln!("Serving {} {access}. Fetch from it with", args.dir.display());
     let options = client_options(&server, token);
@@ -152,7 +159,7 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     }
     eprintln!("Ctrl-C ends it.");
     until_interrupted(&server, &Service::files(store), interrupt).await;
-    Ok(())
+    trace.finish(Ok(()))
 }
 
 /// Serves every client that comes.

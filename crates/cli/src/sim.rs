@@ -1,6 +1,7 @@
 //! `sim`: the simulator, from scenario files.
 
 mod new;
+mod plot_schedule;
 mod run;
 mod summary;
 mod topologies;
@@ -27,6 +28,7 @@ enum Command {
     Run(Box<run::Args>),
     New(new::Args),
     Topologies(topologies::Args),
+    PlotSchedule(plot_schedule::Args),
     /// Print the JSON schema of scenario files, for editors
     #[command(after_help = "Examples:\n  manypath sim schema > scenario.schema.json")]
     Schema,
@@ -39,6 +41,7 @@ pub(crate) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
         Some(Command::Run(args)) => run::run(*args, interrupt).await,
         Some(Command::New(args)) => new::run(&args),
         Some(Command::Topologies(args)) => topologies::run(&args),
+        Some(Command::PlotSchedule(args)) => plot_schedule::run(&args),
         Some(Command::Schema) => Ok(output::line(manypath_scenario::json_schema().trim_end())?),
     }
 }

@@ -227,3 +227,34 @@ fn a_client_chooses_the_servers_algorithms() {
     command.args(["--cc", "nothing"]);
     said(command).fails_with(&["no algorithm is called 'nothing'"]);
 }
+
+#[test]
+fn both_ends_trace_the_decisions_that_are_theirs() {
+    let place = Place::new();
+    place.file("served/f", 500_000);
+    place.file("mine", 300_000);
+    let (server_trace, client_trace) = (place.path("server.tsv"), place.path("client.tsv"));
+    let server = Server::start(&place, &["--writable", "--trace-schedule", server_trace.to_str().unwrap()]);
+    let mut put = server.put(&place.path("mine"), "theirs");
+    put.arg("--trace-schedule").arg(&client_trace);
+    assert_eq!(said(put).code, Some(0));
+    assert_eq!(said(server.get("f", &place.path("g"))).code, Some(0));
+    assert_eq!(server.interrupt().code, Some(0));
+    // Data of the connection that moved a file, by connection in the trace.
+    let sent = |trace: &std::path::Path| {
+        let mut sent = std::collections::BTreeMap::<String, u64>::new();
+        manypath_output::read_trace(trace, |row| {
+            if row.decided == manypath_output::Decided::Send {
+                let (first, end) = row.range.unwrap();
+                *sent.entry(row.connection.to_owned()).or_default() += end - first;
+            }
+        })
+        .unwrap();
+        sent
+    };
+    let (by_client, by_server) = (sent(&client_trace), sent(&server_trace));
+    assert_eq!(by_client.len(), 1);
+    assert!((300_000..310_000).contains(&by_client["1"]), "{by_client:?}");
+    // The server answers the first client, and sends the second one its file.
+    assert!(by_server["1"] < 10_000 && (500_000..510_000).contains(&by_server["2"]), "{by_server:?}");
+}

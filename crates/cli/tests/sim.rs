@@ -24,7 +24,7 @@ fn without_words_it_runs_the_built_in_scenario() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in ["run", "new", "topologies", "schema"] {
+    for command in ["run", "new", "topologies", "plot-schedule", "schema"] {
         let help = run(["sim", command, "--help"]);
         assert!(help.code == Some(0) && help.out.contains("Examples:\n  manypath sim "), "{}", help.out);
     }
@@ -125,6 +125,58 @@ fn tables_and_figures_are_written() {
     assert_eq!(std::fs::read_to_string(&plot).unwrap(), svg);
     run(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--plot", "/dev/full"])
         .fails_with(&["cannot write /dev/full", "No space left"]);
+}
+
+#[test]
+fn decisions_are_traced_and_drawn() {
+    let place = Place::new();
+    let (trace, drawing) = (place.path("trace.tsv"), place.path("schedule.svg"));
+    let traced = |more: &[&str]| {
+        let mut command = manypath(["sim", "run", "--set", "duration=300ms", "--set", NO_WARMUP, "--trace-schedule"]);
+        command.arg(&trace).args(["--set", "connection.scheduler=stms-a"]).args(more);
+        said(command)
+    };
+    let with = traced(&["--json"]);
+    assert_eq!(with.code, Some(0), "{}", with.err);
+    let plain = run([
+        "sim",
+        "run",
+        "--set",
+        "duration=300ms",
+        "--set",
+        NO_WARMUP,
+        "--json",
+        "--set",
+        "connection.scheduler=stms-a",
+    ]);
+    assert_eq!(with.out, plain.out, "a trace changes nothing");
+    let first = std::fs::read(&trace).unwrap();
+    let text = String::from_utf8_lossy(&first);
+    let decided = |what: &str| text.lines().filter(|line| line.split('\t').nth(2) == Some(what)).count() as u64;
+    let sends = decided("send") + decided("resend") + decided("duplicate");
+    let report = with.json();
+    let sent = |subflow: usize| report["connections"][0]["subflows"][subflow]["sent_packets"].as_u64().unwrap();
+    // What was decided last may still wait for its turn.
+    assert!((sent(0) + sent(1)..sent(0) + sent(1) + 20).contains(&sends), "{sends}");
+    assert!(text.contains("\tfast subflow: the front\n") && text.contains("\tmultipath\t"), "{text}");
+    traced(&[]);
+    assert_eq!(std::fs::read(&trace).unwrap(), first, "the same bytes");
+    let draw = |more: &[&str]| {
+        let mut command = manypath(["sim", "plot-schedule"]);
+        command.arg(&trace).arg("-o").arg(&drawing).args(more);
+        said(command)
+    };
+    assert_eq!(draw(&["--from", "100ms", "--to", "200ms"]).code, Some(0));
+    let svg = std::fs::read_to_string(&drawing).unwrap();
+    assert!(svg.contains("data sequence number (kB)") && svg.contains(">subflow 1<"), "{svg}");
+    draw(&["--connection", "phone"]).fails_with(&["nothing was sent", "the trace has multipath"]);
+    draw(&["--from", "9s"]).fails_with(&["nothing was sent in that time"]);
+    let mut nonsense = manypath(["sim", "plot-schedule", "/dev/null", "-o"]);
+    nonsense.arg(&drawing);
+    said(nonsense).fails_with(&["/dev/null is no trace of decisions"]);
+    run(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--trace-schedule", "/dev/full"])
+        .fails_with(&["cannot write /dev/full", "No space left"]);
+    run(["sim", "run", "--seeds", "2", "--trace-schedule", "x"]).fails_with(&["cannot be used with"]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! What runs leave behind: tables as Parquet files, figures as SVG.
+//! What runs leave behind: tables as Parquet files, figures as SVG, traces of scheduling decisions.
 //!
 //! [`Table`] and [`write_tables`] are for any table, [`run_tables`] makes those of simulator runs; [`Figure`] is for any
-//! figure, [`run_figure`] draws a run. Files are whole or not there: they get their names when everything is written.
+//! figure, [`run_figure`] draws a run; [`TraceFile`] takes the decisions of schedulers, [`schedule_figure`] draws them. Tables and
+//! figures are whole or not there: they get their names when everything is written.
 //! `docs/output.md` describes every table and column.
 //!
 //! # Dependencies
@@ -18,11 +19,15 @@ mod file;
 mod parquet_file;
 mod run_figure;
 mod run_tables;
+mod schedule_figure;
 mod table;
+mod trace;
 
 pub use figure::{Axis, Figure, Mark, Panel, Series};
 pub use file::{WriteError, write_file};
 pub use parquet_file::{ReadError, read_table, write_tables};
 pub use run_figure::run_figure;
 pub use run_tables::run_tables;
+pub use schedule_figure::{ScheduleFigureError, ScheduleView, schedule_figure};
 pub use table::{Column, Table, Values};
+pub use trace::{Backpressure, Decided, TraceFile, TraceReadError, TraceRow, read_trace};

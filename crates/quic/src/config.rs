@@ -1,8 +1,10 @@
 //! What a user may set, with defaults that fit two home uplinks.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority};
+use manypath_session::TracerSource;
 
 use crate::identity::Identity;
 use crate::tls::Trust;
@@ -28,6 +30,8 @@ pub struct TransportConfig {
     pub linger: Duration,
     /// The largest UDP payload that MTU discovery tries.
     pub max_mtu: u16,
+    /// Who is told every scheduling decision of this side; nobody: `None`.
+    pub tracers: Option<Arc<dyn TracerSource>>,
 }
 
 impl Default for TransportConfig {
@@ -42,6 +46,7 @@ impl Default for TransportConfig {
             max_flows: 256,
             linger: Duration::from_secs(60),
             max_mtu: 1452,
+            tracers: None,
         }
     }
 }

@@ -76,6 +76,7 @@ pub use connection::{Connection, connect};
 pub use error::{BindError, CloseReason, ConnectError, FlowError, OpenError, PathChangeError, PathError, TlsError};
 pub use flow::{RecvFlow, SendFlow};
 pub use identity::{Fingerprint, Identity, ParseFingerprintError};
+pub use manypath_session::{Action, Traced, Tracer, TracerSource};
 pub use server::Server;
 pub use stats::{ConnectionStats, PathState, PathStats};
 pub use tls::Trust;

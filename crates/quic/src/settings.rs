@@ -57,7 +57,11 @@ pub(crate) fn session(
         peer,
         ..Config::new(role)
     };
-    Ok(Session::new(config, cc, sched))
+    let mut session = Session::new(config, cc, sched);
+    if let Some(tracers) = &transport.tracers {
+        session.set_tracer(tracers.tracer());
+    }
+    Ok(session)
 }
 
 #[cfg(test)]

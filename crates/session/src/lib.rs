@@ -29,6 +29,7 @@ mod path;
 pub mod record;
 mod session;
 mod streams;
+mod trace;
 
 pub use config::{Carriage, Config, MAX_PATHS, PathInit, PeerLimits, Role};
 pub use error::{FlowError, MIN_DATAGRAM, PathError, ProtocolError};
@@ -36,3 +37,4 @@ pub use incoming::Received;
 pub use outgoing::Transmit;
 pub use record::Record;
 pub use session::{Session, SessionEvent, Totals};
+pub use trace::{Action, Traced, Tracer, TracerSource};

@@ -110,7 +110,11 @@ impl Session {
         if self.queue.is_empty() {
             return Decision::Wait;
         }
-        let (subflow, range, duplicate) = match self.scheduler.pick(now, &self.view, &self.queue) {
+        let choice = self.scheduler.pick(now, &self.view, &self.queue);
+        if let Some(trace) = &mut self.trace {
+            trace.report(now, choice, self.scheduler.reason(), &self.queue);
+        }
+        let (subflow, range, duplicate) = match choice {
             Choice::Wait => {
                 if self.queue.is_window_blocked() {
                     self.arm_blocked_probe(now);

@@ -15,6 +15,7 @@ use crate::error::{FlowError, MIN_DATAGRAM, PathError};
 use crate::flow::Flow;
 use crate::path::Path;
 use crate::record::PathStatus;
+use crate::trace::{Trace, Tracer};
 
 /// However small the windows are, this much may wait unsent, so that a write is worth a call.
 const MIN_UNSENT: Bytes = Bytes::new(256 << 10);
@@ -114,6 +115,7 @@ pub struct Session {
     /// Before this no control record is owed and no timer of a path runs out, so that nobody need look at every path for
     /// every packet. Too early only costs a look; whatever may bring something forward must lower it ([`Self::stir`]).
     pub(crate) quiet_until: Time,
+    pub(crate) trace: Option<Trace>,
     #[cfg(test)]
     pub(crate) mutation: crate::mutation::Mutation,
 }
@@ -153,6 +155,7 @@ impl Session {
             totals: Totals::default(),
             turn: 0,
             quiet_until: Time::ZERO,
+            trace: None,
             #[cfg(test)]
             mutation: crate::mutation::Mutation::None,
         }
@@ -256,6 +259,11 @@ impl Session {
     /// The scheduler, to inspect.
     pub fn scheduler(&self) -> &dyn Scheduler {
         &*self.scheduler
+    }
+
+    /// From now on, tells someone every decision of the scheduler.
+    pub fn set_tracer(&mut self, tracer: Box<dyn Tracer>) {
+        self.trace = Some(Trace::new(tracer));
     }
 
     /// What was moved so far.

@@ -33,6 +33,11 @@ impl Simulation {
     /// Runs a scenario to its end, or until the observer says stop.
     pub(crate) fn run(scenario: &Scenario, seed: u64, observer: &mut dyn Observer) -> Result<Self, RunError> {
         let mut simulation = crate::setup::simulation(scenario, seed)?;
+        for (index, sender) in simulation.ends.iter_mut().step_by(2).enumerate() {
+            if let Some(tracer) = observer.tracer(index) {
+                sender.session.set_tracer(tracer);
+            }
+        }
         let until = Time::ZERO + scenario.duration;
         while simulation.run_until(until, EVENTS_BETWEEN_LOOKS)? {
             if observer.on_progress(simulation.world.now).is_break() {

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manypath_core::Time;
+use manypath_output::{Backpressure, TraceFile};
 use manypath_scenario::{Document, Override, Scenario};
+use manypath_session::Tracer;
 use manypath_sim::{Job, Observer, Report, RunError};
 
 use super::summary;
@@ -59,12 +61,26 @@ pub(crate) struct Args {
     /// Draw the time series of the run (of the first seed, with --seeds)
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+
+    /// Write a line for every scheduling decision; `manypath sim plot-schedule` draws them
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    trace_schedule: Option<PathBuf>,
 }
 
 impl Args {
     /// What runs without any words.
     pub(super) fn built_in() -> Self {
-        Self { file: None, seed: 1, seeds: None, jobs: None, set: Vec::new(), json: false, parquet: None, plot: None }
+        Self {
+            file: None,
+            seed: 1,
+            seeds: None,
+            jobs: None,
+            set: Vec::new(),
+            json: false,
+            parquet: None,
+            plot: None,
+            trace_schedule: None,
+        }
     }
 
     fn seeds(&self) -> Vec<u64> {
@@ -135,16 +151,20 @@ fn reports(args: &Args, document: &Document, scenario: &Scenario, stop: &AtomicB
     let seeds = args.seeds();
     let jobs: Vec<_> = seeds.iter().map(|seed| Job { scenario, seed: *seed }).collect();
     let threads = args.jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let trace = args.trace_schedule.as_deref().map(|path| TraceFile::create(path, Backpressure::Wait)).transpose()?;
     let bar = bar(seeds.len());
     let begun = Instant::now();
     let outcome = manypath_sim::run_all(&jobs, threads, |_| Watch {
         stop,
         bar: &bar,
         begun,
-        duration: scenario.duration.as_secs_f64(),
+        scenario,
+        trace: trace.as_ref(),
         shown: 0,
     });
     bar.finish_and_clear();
+    // A trace that could not be written has ended the run: that is what is to be said.
+    trace.map(TraceFile::finish).transpose()?;
     outcome.map_err(|error| explained(error, document, scenario))
 }
 
@@ -187,25 +207,29 @@ struct Watch<'a> {
     stop: &'a AtomicBool,
     bar: &'a ProgressBar,
     begun: Instant,
-    /// Simulated seconds.
-    duration: f64,
+    scenario: &'a Scenario,
+    trace: Option<&'a TraceFile>,
     /// How much of this run the bar shows.
     shown: u64,
 }
 
 impl Observer for Watch<'_> {
     fn on_progress(&mut self, now: Time) -> ControlFlow<()> {
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.load(Ordering::Relaxed) || self.trace.is_some_and(TraceFile::has_failed) {
             return ControlFlow::Break(());
         }
         if self.bar.is_hidden() && self.begun.elapsed() > PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and WHOLE
-        let done = (now.as_secs_f64() / self.duration * WHOLE as f64) as u64;
+        let done = (now.as_secs_f64() / self.scenario.duration.as_secs_f64() * WHOLE as f64) as u64;
         self.bar.inc(done.saturating_sub(self.shown));
         self.shown = self.shown.max(done);
         ControlFlow::Continue(())
+    }
+
+    fn tracer(&mut self, connection: usize) -> Option<Box<dyn Tracer>> {
+        Some(self.trace?.tracer(&self.scenario.connections.get(connection)?.name))
     }
 }
 
