@@ -30,6 +30,7 @@ pub mod mpcc_connection;
 pub mod nmcc;
 pub mod olia;
 pub mod omega;
+pub mod per_ack;
 pub mod registry;
 pub mod reno;
 pub mod round;

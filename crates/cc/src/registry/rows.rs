@@ -18,6 +18,7 @@ use crate::mpcc::{self, Mpcc};
 use crate::mpcc_connection::{self, MpccConnection};
 use crate::nmcc::Nmcc;
 use crate::olia::{self, Olia};
+use crate::per_ack::PerAck;
 use crate::reno::Reno;
 use crate::sbd::Detector;
 use crate::seeds::Seeds;
@@ -54,6 +55,12 @@ const DETECTOR: Parameter = parameter(
     "rfc8382 or ecn",
     "how shared bottlenecks are found: one-way delays (RFC 8382), or correlated congestion marks",
 );
+const COUNT: Parameter = parameter(
+    "count",
+    "packets",
+    "packets or acks",
+    "growth for each packet acknowledged, or once an acknowledgement (Linux MPTCP 0.9x)",
+);
 const ESTIMATE: Parameter = parameter(
     "estimate",
     "mean",
@@ -76,6 +83,14 @@ const TOLERANCE: Parameter = parameter(
 /// A coupled window-based controller with the option of HyStart++.
 fn coupled(params: &Params<'_>, law: impl Law + 'static) -> Result<Controller, SpecError> {
     Ok(Box::new(Aimd::new(law, params.switch("hystart")?)))
+}
+
+/// The same for a law that may count acknowledgements.
+fn counted(params: &Params<'_>, law: impl Law + 'static) -> Result<Controller, SpecError> {
+    if params.choice("count", &[("packets", false), ("acks", true)])? {
+        return coupled(params, PerAck::new(law));
+    }
+    coupled(params, law)
 }
 
 fn build_tccc(params: &Params<'_>, decouple: bool) -> Result<Controller, SpecError> {
@@ -140,7 +155,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             Ok(Box::new(Uncoupled::new(move |_, id, init| Vivace::new(config, seeds.generator(id), init))))
         },
     ),
-    row("lia", &[HYSTART], "RFC 6356", Status::Stable, |params, _| coupled(params, Lia)),
+    row("lia", &[COUNT, HYSTART], "RFC 6356", Status::Stable, |params, _| counted(params, Lia)),
     row(
         "olia",
         &[
@@ -160,11 +175,12 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
         "balia",
         &[
             parameter("alpha", "exact", "exact or integer", "as the draft, or rounded down as the Linux kernel does"),
+            COUNT,
             HYSTART,
         ],
         "draft-walid-mptcp-congestion-control-04",
         Status::Stable,
-        |params, _| coupled(params, Balia::new(balia::Alpha::from_params(params)?)),
+        |params, _| counted(params, Balia::new(balia::Alpha::from_params(params)?)),
     ),
     row("wvegas", &[], "draft-xu-mptcp-congestion-control-05", Status::Stable, |_, _| {
         Ok(Box::new(Aimd::new(Wvegas::default(), false)))
