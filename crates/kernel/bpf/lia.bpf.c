@@ -5,7 +5,7 @@ struct law_state {};
 
 #include "lia.h"
 
-#define law_increase lia_increase
+#define law_increase(step) lia_increase((step)->group, (step)->own)
 
 #include "window_control.h"
 

@@ -7,18 +7,18 @@
 #ifndef MANYPATH_LIA_H
 #define MANYPATH_LIA_H
 
-#include "window.h"
+#include "group.h"
 
 /* RFC 6356 eq. 2 over the total window, max(w/rtt^2) / (sum w/rtt)^2, and eq. 1: never faster than a single flow. */
-INLINE struct growth lia_increase(const struct step *step)
+INLINE struct growth lia_increase(const struct mp_group *group, u32 own)
 {
 	real best = 0, sum = 0, linked;
 	u32 place;
 
 	for (place = 0; place < MP_SUBFLOWS; place++) {
-		const struct mp_member *member = &step->group->member[place];
+		const struct mp_member *member = &group->member[place];
 
-		if (counts(step->group, place)) {
+		if (counts(group, place)) {
 			real rate = rate_of(member);
 
 			best = real_max(best, real_div(rate, member->rtt));
@@ -26,7 +26,7 @@ INLINE struct growth lia_increase(const struct step *step)
 		}
 	}
 	linked = real_div(best, real_mul(sum, sum));
-	return (struct growth){ .up = real_min(linked, real_div(REAL_ONE, member_of(step)->window)) };
+	return (struct growth){ .up = real_min(linked, real_div(REAL_ONE, group->member[own].window)) };
 }
 
 #endif

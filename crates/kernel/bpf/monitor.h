@@ -21,6 +21,8 @@
 #define MIN_LENGTH 1000
 /* Intervals under way at once; a power of two. Older ones are given up. */
 #define MAX_INTERVALS 8
+/* The smallest window of a controller that paces, packets (MPCC's release). */
+#define MIN_PACED_WINDOW 4
 /* Packets behind a hole that make it a loss (RFC 6675's DupThresh), and the one that tells. */
 #define REORDERING 4
 /* How long a closed interval waits for packets, in round-trip times. */
@@ -50,6 +52,10 @@ struct path_view {
 	u32 backlogged;
 	/* Bits drawn at random for this call. */
 	u32 random;
+	/* Packets delivered since the last call. */
+	u32 delivered;
+	/* Whether a window may grow on them: there is no recovery under way, and the window is what limits sending. */
+	u32 may_grow;
 };
 
 /* Least squares of round-trip time over send time, both relative to the first sample, microseconds. */

@@ -68,6 +68,14 @@ INLINE void paced_on_ack(paced_state *state, struct mp_group *group, u32 own, co
 	group->member[own].law[PUBLISHED] = state->published;
 }
 
+/* Losses act through the utility. */
+INLINE void paced_on_loss(paced_state *state, struct mp_group *group, u32 own)
+{
+	(void)state;
+	(void)group;
+	(void)own;
+}
+
 INLINE void paced_on_timeout(paced_state *state, struct mp_group *group, u32 own)
 {
 	ascent_on_timeout(state);
@@ -81,8 +89,9 @@ INLINE void paced_report(paced_state *state, const struct path_view *path, const
 }
 
 /* Bytes per second. */
-INLINE u64 paced_rate(const paced_state *state)
+INLINE u64 paced_rate(const paced_state *state, const struct path_view *path)
 {
+	(void)path;
 	return real_floor(real_mul(state->rate, real_of(125000)));
 }
 
@@ -92,7 +101,9 @@ INLINE u64 paced_window(const paced_state *state, const struct path_view *path)
 	/* Mbit/s times us are bits. */
 	real bits = real_mul(state->rate, real_of((u64)path->srtt_us * WINDOW_GAIN));
 
-	return real_floor(real_div(bits, real_of((u64)path->mss * 8))) + 1;
+	u64 window = real_floor(real_div(bits, real_of((u64)path->mss * 8))) + 1;
+
+	return window > MIN_PACED_WINDOW ? window : MIN_PACED_WINDOW;
 }
 
 /* Thousandths. */

@@ -5,8 +5,8 @@
  * `cong_control` takes other arguments from kernel 6.10 on than before; the socket is the first in both, and the only one used
  * here, so that one program fits. What the others would tell is in the socket as well.
  *
- * A controller defines before it includes this file: paced_state, and paced_join, paced_on_ack, paced_on_timeout, paced_rate,
- * paced_window and paced_phase as in mpcc.h.
+ * A controller defines before it includes this file: paced_state, and paced_join, paced_on_ack, paced_on_loss, paced_on_timeout,
+ * paced_rate, paced_window, paced_phase and paced_utility as in mpcc.h.
  */
 #ifndef MANYPATH_PACED_CONTROL_H
 #define MANYPATH_PACED_CONTROL_H
@@ -15,15 +15,14 @@
 
 /* Stands for the round-trip time before it is known, microseconds. */
 #define INITIAL_RTT 100000
-/* The smallest window, packets (MPCC's release). */
-#define MIN_WINDOW 4
-
 #ifdef __bpf__
 
 struct paced_subflow {
 	paced_state state;
 	/* When the packet of the last round-trip sample had left. */
 	u64 sampled_us;
+	/* Packets delivered when it was last called. */
+	u32 delivered;
 };
 
 #define SUBFLOW_STATE struct paced_subflow
@@ -44,17 +43,18 @@ INLINE void look(struct sock *sk, struct path_view *path)
 	path->mss = tp->mss_cache ? tp->mss_cache : 1;
 	path->backlogged = tp->write_seq != tp->snd_nxt;
 	path->random = bpf_get_prandom_u32();
+	path->delivered = 0;
+	path->may_grow = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state) < TCP_CA_CWR &&
+			 BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 }
 
 /* Hands the controller's limits to the kernel. */
 INLINE void limit(struct sock *sk, const paced_state *state, const struct path_view *path)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u64 rate = paced_rate(state), most = sk->sk_max_pacing_rate, window = paced_window(state, path);
+	u64 rate = paced_rate(state, path), most = sk->sk_max_pacing_rate, window = paced_window(state, path);
 
 	sk->sk_pacing_rate = rate < most ? rate : most;
-	if (window < MIN_WINDOW)
-		window = MIN_WINDOW;
 	tp->snd_cwnd = window < tp->snd_cwnd_clamp ? window : tp->snd_cwnd_clamp;
 }
 
@@ -86,6 +86,7 @@ static struct subflow *begin(struct sock *sk)
 		return 0;
 	find_place(subflow, &place);
 	look(sk, &path);
+	subflow->own.delivered = ((struct tcp_sock *)sk)->delivered;
 	paced_join(&subflow->own.state, place.group, place.own);
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -124,6 +125,8 @@ void BPF_PROG(cong_control, struct sock *sk)
 	if (path.sent_at_us == subflow->own.sampled_us)
 		path.rtt_us = 0;
 	subflow->own.sampled_us = path.sent_at_us;
+	path.delivered = ((struct tcp_sock *)sk)->delivered - subflow->own.delivered;
+	subflow->own.delivered = ((struct tcp_sock *)sk)->delivered;
 	paced_on_ack(&subflow->own.state, place.group, place.own, &path);
 	limit(sk, &subflow->own.state, &path);
 	if (place.info && path.now_us - place.info->updated_us > INFO_INTERVAL)
@@ -146,10 +149,17 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	count(MP_COUNT_TIMEOUTS);
 }
 
-/* There is no threshold: losses act through the utility. */
+/* Asked for once an episode; the kernel does not act on it where there is cong_control. */
 SEC("struct_ops/ssthresh")
 u32 BPF_PROG(ssthresh, struct sock *sk)
 {
+	struct subflow *subflow = subflow_of(sk);
+	struct place place;
+
+	if (subflow) {
+		find_place(subflow, &place);
+		paced_on_loss(&subflow->own.state, place.group, place.own);
+	}
 	count(MP_COUNT_LOSSES);
 	return ((struct tcp_sock *)sk)->snd_ssthresh;
 }
@@ -181,8 +191,11 @@ struct paced_controller {
 	u64 tunables_size;
 	void (*join)(paced_state *state, struct mp_group *group, u32 own);
 	void (*ack)(paced_state *state, struct mp_group *group, u32 own, const struct path_view *path);
+	void (*loss)(paced_state *state, struct mp_group *group, u32 own);
 	void (*timeout)(paced_state *state, struct mp_group *group, u32 own);
 	void (*report)(paced_state *state, const struct path_view *path, const struct report *report, real others);
+	u64 (*rate)(const paced_state *state, const struct path_view *path);
+	u64 (*window)(const paced_state *state, const struct path_view *path);
 };
 
 #define PACED_CONTROLLER(kernel_name)                                                                                       \
@@ -192,8 +205,11 @@ struct paced_controller {
 		.tunables_size = sizeof(tunables),                                                                          \
 		.join = paced_join,                                                                                         \
 		.ack = paced_on_ack,                                                                                        \
+		.loss = paced_on_loss,                                                                                      \
 		.timeout = paced_on_timeout,                                                                                \
 		.report = paced_report,                                                                                     \
+		.rate = paced_rate,                                                                                         \
+		.window = paced_window,                                                                                     \
 	}
 
 #endif /* __bpf__ */

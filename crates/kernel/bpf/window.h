@@ -21,10 +21,7 @@
 #ifndef MANYPATH_WINDOW_H
 #define MANYPATH_WINDOW_H
 
-#include "layout.h"
-
-/* Packets with 32 fractional bits. */
-typedef u64 packets_q32;
+#include "group.h"
 
 /* What a step reads of the socket; it may change window and threshold. */
 struct socket_view {
@@ -66,27 +63,9 @@ struct step {
 	struct socket_view *socket;
 };
 
-/* Packets per packet acknowledged: numbers have no sign, so growth and shrinking are apart. */
-struct growth {
-	real up;
-	real down;
-};
-
 INLINE struct mp_member *member_of(const struct step *step)
 {
 	return &step->group->member[step->own];
-}
-
-/* Whether a member takes part in sums: it has measured a round-trip time and has not timed out. */
-INLINE bool counts(const struct mp_group *group, u32 place)
-{
-	return group->used >> place & 1 && group->member[place].rtt;
-}
-
-/* Packets per 1/8 us. */
-INLINE real rate_of(const struct mp_member *member)
-{
-	return real_div(member->window, member->rtt);
 }
 
 INLINE packets_q32 window_of(const struct step *step)
@@ -124,16 +103,6 @@ INLINE void set_threshold(const struct step *step, packets_q32 to)
 INLINE bool in_slow_start(const struct step *step)
 {
 	return window_of(step) < threshold_of(step);
-}
-
-/* RFC 5681 eq. 4 for a lone subflow; several together still have what one flow would keep (RFC 6356 s3). */
-INLINE packets_q32 floor_of(const struct mp_group *group)
-{
-	u32 place, counting = 0;
-
-	for (place = 0; place < MP_SUBFLOWS; place++)
-		counting += counts(group, place);
-	return counting > 1 ? 1ULL << 32 : 2ULL << 32;
 }
 
 /* Half of the own window, packets. */

@@ -78,6 +78,7 @@ static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"
 const NAMES: &[(&str, &str, &str)] = &[
     ("balia", "balia", "mp_balia"),
     ("lia", "lia", "mp_lia"),
+    ("mp_ol", "mp-ol", "mp_ol"),
     ("mpcc_latency", "mpcc-latency", "mp_mpcc_lat"),
     ("mpcc_loss", "mpcc-loss", "mp_mpcc_loss"),
     ("olia", "olia", "mp_olia"),

@@ -10,17 +10,14 @@ mod twin;
 use std::collections::BTreeMap;
 
 use manypath_cc::ascent::{self, Ascent, Defaults};
-use manypath_cc::{Acked, Event, Probe, Seeds, SubflowInit, mpcc};
-use manypath_core::{AlgorithmSpec, Bytes, Duration, PacketNumber, Params, Rate, SubflowId, SubflowView, Time};
+use manypath_cc::{Probe, Seeds, SubflowInit, mpcc};
+use manypath_core::{AlgorithmSpec, Bytes, Params, SubflowId, SubflowView, Time};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use twin::{Dice, PacedController, PathView, Report, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value};
+use twin::intervals::{Interval, MSS, SRTT};
+use twin::{Dice, Group, PacedController, PathView, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value};
 
 const STEPS: u64 = 100_000;
-const MSS: u64 = 1250;
-/// Packets of an interval: a number that makes no share of them 15%, where slow start of the release turns.
-const PACKETS: u64 = 23;
-const SRTT: Duration = Duration::from_millis(40);
 /// Rates are given to the last place of 32 bits; steps are differences of rates.
 const LAST_PLACE: f64 = 1e-9;
 
@@ -59,33 +56,6 @@ struct Pair<'a> {
     random: Xoshiro256PlusPlus,
     now: Time,
     next_packet: u64,
-}
-
-/// What an interval shows.
-#[derive(Clone, Copy, Debug)]
-struct Shown {
-    lost: u64,
-    slope: f64,
-    filled: bool,
-    app_limited: bool,
-}
-
-impl Shown {
-    fn draw(dice: &mut Dice, rate: f64) -> Self {
-        // Losses of up to 10%, rarely more; slopes of up to 0.3, a third of them none.
-        let lost = match dice.below(8) {
-            0..5 => 0,
-            5..7 => dice.below(3),
-            _ => dice.below(PACKETS),
-        };
-        let slope = match dice.below(3) {
-            0 => 0.0,
-            _ => 0.3 * (2.0 * dice.unit() - 1.0),
-        };
-        // Below some rate, one packet more would fill any interval (`Report::is_filled`).
-        let filled = rate < 1.0 || dice.below(16) > 0;
-        Self { lost, slope, filled, app_limited: !filled && dice.below(2) == 0 }
-    }
 }
 
 impl<'a> Pair<'a> {
@@ -134,69 +104,16 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Sends an interval of `ours`: its first packet opens it, its last closes it. Gives first packet, rate and packet size.
-    fn send(&mut self, shown: &Shown, others: f64) -> (u64, f64, u64) {
-        let (first, rate) = (self.next_packet, self.rate());
-        let gap = SRTT.mul_f64(1.5).as_nanos() / (PACKETS - 1) + 1;
-        // A little above its rate, or far below.
-        let share = if shown.filled { 1.01 } else { 0.3 };
-        let bytes = (share * rate * 1e6 / 8.0 * (gap * (PACKETS - 1)) as f64 / 1e9 / PACKETS as f64).ceil() as u64;
-        for index in 0..PACKETS {
-            if index > 0 {
-                self.now = Time::from_nanos(self.now.as_nanos() + gap);
-            }
-            let app_limited = shown.app_limited && index == 0;
-            let event = Event::Sent { packet: PacketNumber(self.next_packet), bytes: Bytes::new(bytes), app_limited };
-            self.ours.on_event(self.now, &event, &self.view, others);
-            self.next_packet += 1;
-        }
-        (first, rate, bytes)
-    }
-
-    /// Acknowledges the packets of an interval of `ours`, the last of them lost.
-    fn settle(&mut self, shown: &Shown, first: u64, bytes: u64, others: f64) {
-        let gap = SRTT.mul_f64(1.5).as_nanos() / (PACKETS - 1) + 1;
-        for index in 0..PACKETS {
-            let (packet, bytes) = (PacketNumber(first + index), Bytes::new(bytes));
-            let sent_at = Time::from_nanos(1_000_000_000 + index * gap);
-            let event = if index >= PACKETS - shown.lost {
-                Event::Lost { packet, bytes, sent_at }
-            } else {
-                let rtt = Duration::from_nanos((4e7 + shown.slope * (index * gap) as f64) as u64);
-                Event::Acked(Acked {
-                    packet,
-                    bytes,
-                    sent_at,
-                    rtt,
-                    delivery_rate: Rate::ZERO,
-                    delivered_at_send: Bytes::ZERO,
-                    in_recovery: false,
-                    app_limited: false,
-                })
-            };
-            self.ours.on_event(self.now, &event, &self.view, others);
-        }
-    }
-
-    /// One result on both sides; `index` is its place in a probing round.
-    fn report(&mut self, shown: &Shown, (first, rate, bytes): (u64, f64, u64), index: u32, others: f64) {
-        let path = self.path();
-        let epoch = self.theirs.epoch;
-        self.settle(shown, first, bytes, others);
-        // Fewer than three samples make no slope.
-        let slope = if shown.slope.abs() < 0.01 || PACKETS - shown.lost < 3 { 0.0 } else { shown.slope };
-        let report = Report {
-            epoch,
-            index,
-            rate: real(rate),
-            loss: real(shown.lost as f64 / PACKETS as f64),
-            slope: real(slope.abs()),
-            negative: u64::from(slope < 0.0),
-            rtt: 0,
-            filled: u32::from(shown.filled),
-            app_limited: u32::from(shown.app_limited),
-        };
-        self.controller.report(&mut *self.theirs, &path, &report, real(others));
+    /// An interval on both sides; `index` is its place in a probing round.
+    fn interval(&mut self, shown: Interval, index: u32, others: f64) {
+        let rate = self.rate();
+        let (ours, view) = (&mut self.ours, &self.view);
+        let sent = shown.send(&mut self.now, &mut self.next_packet, rate, 1.5, |now, event| {
+            ours.on_event(now, &event, view, others);
+        });
+        let (path, epoch) = (self.path(), self.theirs.epoch);
+        sent.settle(|event| self.ours.on_event(self.now, &event, &self.view, others));
+        self.controller.report(&mut *self.theirs, &path, &sent.report(epoch, index), real(others));
         if self.theirs.epoch != epoch {
             self.random.next_u64();
         }
@@ -248,12 +165,13 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
             if turn == 0 {
                 // The first acknowledgement starts theirs, the first packet ours.
                 let path = pair.path();
-                controller.ack(&mut *pair.theirs, &path, real(others));
+                let mut group = Group { used: 3, ..Group::default() };
+                group.members[1].law[0] = real(others);
+                controller.ack(&mut *pair.theirs, &mut group, &path);
             }
-            let shown = Shown::draw(&mut dice, pair.rate().min(before));
+            let shown = Interval::draw(&mut dice, pair.rate().min(before));
             let epoch = pair.theirs.epoch;
-            let sent = pair.send(&shown, others);
-            pair.report(&shown, sent, index, others);
+            pair.interval(shown, index, others);
             let goes_on = pair.theirs.phase == PROBING && pair.theirs.epoch == epoch;
             index = if goes_on { index + 1 } else { 0 };
             pair.compare(name, before, their_before, goes_on, &mut worst);

@@ -4,6 +4,8 @@
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test binary uses its own part")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers are drawn small enough")]
 
+pub mod intervals;
+
 use core::ptr;
 
 pub use manypath_kernel::{Group, MAX_SUBFLOWS, Member};
@@ -112,6 +114,8 @@ pub struct PathView {
     pub mss: u32,
     pub backlogged: u32,
     pub random: u32,
+    pub delivered: u32,
+    pub may_grow: u32,
 }
 
 /// `struct report` of `bpf/monitor.h`.
@@ -137,8 +141,11 @@ pub struct PacedController {
     tunables_size: u64,
     join: unsafe extern "C" fn(*mut u8, *mut Group, u32),
     ack: unsafe extern "C" fn(*mut u8, *mut Group, u32, *const PathView),
+    loss: unsafe extern "C" fn(*mut u8, *mut Group, u32),
     timeout: unsafe extern "C" fn(*mut u8, *mut Group, u32),
     report: unsafe extern "C" fn(*mut u8, *const PathView, *const Report, Real),
+    rate: unsafe extern "C" fn(*const u8, *const PathView) -> u64,
+    window: unsafe extern "C" fn(*const u8, *const PathView) -> u64,
 }
 
 /// Members of `struct tunables` in `bpf/ascent.h`, in order.
@@ -164,11 +171,16 @@ const ASCENT_TUNABLES: [&str; 19] = [
     "timeout",
 ];
 
+/// Members of `struct tunables` in `bpf/mp_ol.h`, in order.
+const MP_OL_TUNABLES: [&str; 6] = ["n", "d_ppm", "epsilon_ppm", "beta_ppm", "guard", "initial_ppm"];
+
 impl PacedController {
-    /// Sets a parameter of the ascent.
+    /// Sets a parameter of the ascent, or of MP-OL.
     pub fn set(&self, name: &str, value: u64) {
-        assert_eq!(self.tunables_size as usize, size_of_val(&ASCENT_TUNABLES) / size_of::<&str>() * 8);
-        let index = ASCENT_TUNABLES.iter().position(|known| *known == name).expect("a parameter");
+        let known: &[&str] =
+            if self.tunables_size == 8 * MP_OL_TUNABLES.len() as u64 { &MP_OL_TUNABLES } else { &ASCENT_TUNABLES };
+        assert_eq!(self.tunables_size, 8 * known.len() as u64);
+        let index = known.iter().position(|known| *known == name).expect("a parameter");
         // SAFETY: `tunables` has as many words, and only one test uses a controller.
         unsafe { self.tunables.add(index).write(value) };
     }
@@ -185,12 +197,29 @@ impl PacedController {
         unsafe { (self.join)(self.state(state), &raw mut group, 0) };
     }
 
-    /// An acknowledgement, with the others' rates as if they were one subflow's.
-    pub fn ack<S>(&self, state: &mut S, path: &PathView, others: Real) {
-        let mut group = Group { used: 3, ..Group::default() };
-        group.members[1].law[0] = others;
+    /// An acknowledgement.
+    pub fn ack<S>(&self, state: &mut S, group: &mut Group, path: &PathView) {
         // SAFETY: as above.
-        unsafe { (self.ack)(self.state(state), &raw mut group, 0, path) };
+        unsafe { (self.ack)(self.state(state), group, 0, path) };
+    }
+
+    /// What the kernel would be told: bytes a second, and packets.
+    pub fn limits<S>(&self, state: &mut S, path: &PathView) -> (u64, u64) {
+        let state = self.state(state);
+        // SAFETY: as above.
+        unsafe { ((self.rate)(state, path), (self.window)(state, path)) }
+    }
+
+    /// A loss begins a recovery.
+    pub fn loss<S>(&self, state: &mut S, group: &mut Group) {
+        // SAFETY: as above.
+        unsafe { (self.loss)(self.state(state), group, 0) };
+    }
+
+    /// A timeout.
+    pub fn timeout<S>(&self, state: &mut S, group: &mut Group) {
+        // SAFETY: as above.
+        unsafe { (self.timeout)(self.state(state), group, 0) };
     }
 
     /// The results of an interval.
@@ -203,6 +232,7 @@ impl PacedController {
 unsafe extern "C" {
     pub static mp_mpcc_loss: PacedController;
     pub static mp_mpcc_lat: PacedController;
+    pub static mp_ol: PacedController;
     pub static mp_reno: WindowController;
     pub static mp_lia: WindowController;
     pub static mp_olia: WindowController;

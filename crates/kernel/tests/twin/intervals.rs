@@ -1,0 +1,130 @@
+//! Monitor intervals drawn at random: for `manypath-cc` packets that are sent, acknowledged and lost; for the programs the numbers
+//! that these make.
+
+use manypath_cc::{Acked, Event};
+use manypath_core::{Bytes, Duration, PacketNumber, Rate, Time};
+
+use super::{Dice, Report, real};
+
+pub const MSS: u64 = 1250;
+pub const SRTT: Duration = Duration::from_millis(40);
+/// Packets of an interval: a number that makes no share of them 15%, where slow start of MPCC's release turns.
+pub const PACKETS: u64 = 23;
+/// Round-trip time of an interval's first packet, nanoseconds.
+const BASE_RTT: f64 = 4e7;
+
+/// What an interval shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Interval {
+    pub lost: u64,
+    pub slope: f64,
+    pub filled: bool,
+    pub app_limited: bool,
+}
+
+/// An interval that has been sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    shown: Interval,
+    first: u64,
+    /// Nanoseconds between its packets.
+    gap: u64,
+    bytes: u64,
+    /// Mbit/s.
+    rate: f64,
+}
+
+impl Interval {
+    /// At a rate in Mbit/s. Losses of up to 10%, rarely more; slopes of up to 0.3, a third of them none.
+    pub fn draw(dice: &mut Dice, rate: f64) -> Self {
+        let lost = match dice.below(8) {
+            0..5 => 0,
+            5..7 => dice.below(3),
+            _ => dice.below(PACKETS),
+        };
+        let slope = match dice.below(3) {
+            0 => 0.0,
+            _ => 0.3 * (2.0 * dice.unit() - 1.0),
+        };
+        // Below some rate, one packet more would fill any interval (`Report::is_filled`).
+        let filled = rate < 1.0 || dice.below(16) > 0;
+        Self { lost, slope, filled, app_limited: !filled && dice.below(2) == 0 }
+    }
+
+    /// Sends it at a rate in Mbit/s over `length` round-trip times: its first packet opens it, its last closes it.
+    pub fn send(
+        self,
+        now: &mut Time,
+        next_packet: &mut u64,
+        rate: f64,
+        length: f64,
+        mut event: impl FnMut(Time, Event),
+    ) -> Sent {
+        let gap = SRTT.mul_f64(length).as_nanos() / (PACKETS - 1) + 1;
+        // A little above its rate, or far below. Any size does where there is no rate.
+        let share = if self.filled { 1.01 } else { 0.3 };
+        let bits = share * rate * 1e6 * (gap * (PACKETS - 1)) as f64 / 1e9;
+        let bytes = ((bits / 8.0 / PACKETS as f64).ceil() as u64).max(1);
+        let first = *next_packet;
+        for index in 0..PACKETS {
+            if index > 0 {
+                *now = Time::from_nanos(now.as_nanos() + gap);
+            }
+            let app_limited = self.app_limited && index == 0;
+            event(*now, Event::Sent { packet: PacketNumber(*next_packet), bytes: Bytes::new(bytes), app_limited });
+            *next_packet += 1;
+        }
+        Sent { shown: self, first, gap, bytes, rate }
+    }
+}
+
+impl Sent {
+    /// Round-trip time of a packet, whole nanoseconds.
+    fn rtt(&self, index: u64) -> u64 {
+        (BASE_RTT + self.shown.slope * (index * self.gap) as f64) as u64
+    }
+
+    fn acked(&self) -> u64 {
+        PACKETS - self.shown.lost
+    }
+
+    /// Acknowledges its packets, the last of them lost. No window grows on them.
+    pub fn settle(&self, mut event: impl FnMut(Event)) {
+        for index in 0..PACKETS {
+            let (packet, bytes) = (PacketNumber(self.first + index), Bytes::new(self.bytes));
+            let sent_at = Time::from_nanos(1_000_000_000 + index * self.gap);
+            event(if index >= self.acked() {
+                Event::Lost { packet, bytes, sent_at }
+            } else {
+                Event::Acked(Acked {
+                    packet,
+                    bytes,
+                    sent_at,
+                    rtt: Duration::from_nanos(self.rtt(index)),
+                    delivery_rate: Rate::ZERO,
+                    delivered_at_send: Bytes::ZERO,
+                    in_recovery: true,
+                    app_limited: false,
+                })
+            });
+        }
+    }
+
+    /// What the programs' monitor would report.
+    pub fn report(&self, epoch: u32, index: u32) -> Report {
+        // Fewer than three samples make no slope.
+        let slope = if self.shown.slope.abs() < 0.01 || self.acked() < 3 { 0.0 } else { self.shown.slope };
+        let sum: f64 = (0..self.acked()).map(|index| self.rtt(index) as f64).sum();
+        Report {
+            epoch,
+            index,
+            rate: real(self.rate),
+            loss: real(self.shown.lost as f64 / PACKETS as f64),
+            slope: real(slope.abs()),
+            negative: u64::from(slope < 0.0),
+            rtt: if self.acked() == 0 { 0 } else { real(sum / 1000.0 / self.acked() as f64) },
+            filled: u32::from(self.shown.filled),
+            app_limited: u32::from(self.shown.app_limited),
+        }
+    }
+}
