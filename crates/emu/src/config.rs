@@ -83,6 +83,7 @@ pub(crate) fn memory_need(link: &LinkConfig) -> Bytes {
     let queue = match link.queue {
         QueueLimit::Bytes(bytes) => bytes,
         QueueLimit::Packets(packets) => Bytes::new(LARGEST_PACKET) * packets,
+        QueueLimit::Wait(wait) => link.peak_rate() * wait,
     };
     queue + link.peak_rate() * link.longest_delay() * 2 + SPARE
 }

@@ -15,18 +15,21 @@ pub const MAX_RATE_BPS: f64 = 1e12;
 pub const MAX_DELAY: Duration = Duration::from_secs(3600);
 /// The largest queue limit in bytes: 1 GiB.
 pub const MAX_QUEUE_BYTES: Bytes = Bytes::new(1 << 30);
-/// The most packets any queue holds, also one limited in bytes: 2^20, which bounds a link's memory to 16 MiB.
+/// The most packets any queue holds, also one limited otherwise: 2^20, which bounds a link's memory to 16 MiB.
 pub const MAX_QUEUE_PACKETS: u64 = 1 << 20;
 /// The most changes in a schedule.
 pub const MAX_CHANGES: usize = 1_000_000;
 
-/// An amount of queue, in bytes or in packets.
+/// An amount of queue, in bytes, in packets or in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// Bytes on the wire.
     Bytes(Bytes),
     /// Packets of any size.
     Packets(u64),
+    /// How long a packet waits behind others: what a queue in bytes is at one rate, and a queue whose length follows the rate
+    /// (`tc`'s `tbf latency`). A packet that would wait longer finds it full.
+    Wait(Duration),
 }
 
 impl QueueLimit {
@@ -35,14 +38,16 @@ impl QueueLimit {
         match self {
             Self::Bytes(bytes) => bytes.get(),
             Self::Packets(packets) => packets,
+            Self::Wait(wait) => wait.as_nanos(),
         }
     }
 
-    /// `backlog` in this limit's unit.
-    pub(crate) const fn measure(self, backlog: Backlog) -> u64 {
+    /// `backlog`, behind which a packet waits for `wait`, in this limit's unit.
+    pub(crate) const fn measure(self, backlog: Backlog, wait: Duration) -> u64 {
         match self {
             Self::Bytes(_) => backlog.bytes.get(),
             Self::Packets(_) => backlog.packets,
+            Self::Wait(_) => wait.as_nanos(),
         }
     }
 }
@@ -216,8 +221,8 @@ pub enum ConfigError {
     /// The queue has no room for anything.
     #[error("the queue limit is zero: it must hold at least the packet in transmission")]
     QueueZero,
-    /// A limit is beyond [`MAX_QUEUE_BYTES`] or [`MAX_QUEUE_PACKETS`].
-    #[error("{field} is {limit:?}, more than 1 GiB or 2^20 packets")]
+    /// A limit is beyond [`MAX_QUEUE_BYTES`], [`MAX_QUEUE_PACKETS`] or [`MAX_DELAY`].
+    #[error("{field} is {limit:?}, more than 1 GiB, 2^20 packets or an hour")]
     QueueTooLarge {
         /// The name of the value.
         field: &'static str,
@@ -225,7 +230,7 @@ pub enum ConfigError {
         limit: QueueLimit,
     },
     /// RED's thresholds are in different units, or not in order.
-    #[error("RED's min {min:?} must be below its max {max:?}, both in bytes or both in packets")]
+    #[error("RED's min {min:?} must be below its max {max:?}, both in one unit")]
     RedThresholds {
         /// The lower threshold.
         min: QueueLimit,
@@ -298,6 +303,7 @@ fn check_queue(field: &'static str, limit: QueueLimit) -> Result<(), ConfigError
     let most = match limit {
         QueueLimit::Bytes(_) => MAX_QUEUE_BYTES.get(),
         QueueLimit::Packets(_) => MAX_QUEUE_PACKETS,
+        QueueLimit::Wait(_) => MAX_DELAY.as_nanos(),
     };
     if limit.amount() <= most { Ok(()) } else { Err(ConfigError::QueueTooLarge { field, limit }) }
 }

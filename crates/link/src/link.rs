@@ -145,11 +145,12 @@ impl Link {
             return self.drop(size, if bursty { DropCause::Bursty } else { DropCause::Random });
         }
 
+        let queueing = self.last_departure.since(now);
         let mut signal =
-            self.ecn_threshold.is_some_and(|threshold| threshold.measure(self.backlog) > threshold.amount());
+            self.ecn_threshold.is_some_and(|threshold| threshold.measure(self.backlog, queueing) > threshold.amount());
         if let Some(red) = &mut self.red {
             let idle = now.since(self.last_departure);
-            match red.on_arrival(self.backlog, idle, self.service.slot()) {
+            match red.on_arrival(self.backlog, queueing, idle, self.service.slot()) {
                 RedAction::Pass => {}
                 RedAction::Signal if red.marks() && ecn.is_capable() => signal = true,
                 RedAction::Signal | RedAction::Drop => return self.drop(size, DropCause::Red),
@@ -158,14 +159,14 @@ impl Link {
 
         let mut filled = self.backlog;
         filled.add(size);
-        if self.queue_limit.measure(filled) > self.queue_limit.amount() || filled.packets > MAX_QUEUE_PACKETS {
+        if self.queue_limit.measure(filled, queueing) > self.queue_limit.amount() || filled.packets > MAX_QUEUE_PACKETS
+        {
             return self.drop(size, DropCause::QueueFull);
         }
         let Some(departs) = self.service.serve(now, size) else {
             return self.drop(size, DropCause::Dead);
         };
 
-        let queueing = self.last_departure.since(now);
         self.backlog = filled;
         self.peak_backlog = self.peak_backlog.max(filled.bytes);
         self.queue.push_back(Queued { departs, size });

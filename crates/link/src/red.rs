@@ -55,10 +55,10 @@ impl RedState {
         Self { config, min, max, average: 0.0, since_signal: 0, random }
     }
 
-    /// Judges a packet that finds `backlog`. If that is empty, it has been so for `idle`, in which packets of a typical
-    /// size would have taken `slot` each.
-    pub(crate) fn on_arrival(&mut self, backlog: Backlog, idle: Duration, slot: Duration) -> RedAction {
-        self.update_average(backlog, idle, slot);
+    /// Judges a packet that finds `backlog`, behind which it would wait for `wait`. If that is empty, it has been so for
+    /// `idle`, in which packets of a typical size would have taken `slot` each.
+    pub(crate) fn on_arrival(&mut self, backlog: Backlog, wait: Duration, idle: Duration, slot: Duration) -> RedAction {
+        self.update_average(backlog, wait, idle, slot);
         // One draw per packet, whatever the state, so that the stream does not depend on the queue's history.
         let draw = uniform(&mut self.random);
         let Some(probability) = self.probability() else {
@@ -85,10 +85,10 @@ impl RedState {
     }
 
     /// \[RED93\] s4: a moving average, which decays over idle time as if small packets had found an empty queue.
-    fn update_average(&mut self, backlog: Backlog, idle: Duration, slot: Duration) {
+    fn update_average(&mut self, backlog: Backlog, wait: Duration, idle: Duration, slot: Duration) {
         let keep = 1.0 - self.config.weight;
         if backlog.packets > 0 {
-            let queue = self.config.min.measure(backlog) as f64;
+            let queue = self.config.min.measure(backlog, wait) as f64;
             self.average = keep * self.average + self.config.weight * queue;
         } else if !slot.is_zero() && self.average > 0.0 {
             self.average *= libm::pow(keep, idle.as_nanos() as f64 / slot.as_nanos() as f64);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn arrive(red: &mut RedState, queue: u64) -> RedAction {
-        red.on_arrival(packets(queue), Duration::ZERO, Duration::from_millis(1))
+        red.on_arrival(packets(queue), Duration::ZERO, Duration::ZERO, Duration::from_millis(1))
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         arrive(&mut state, 16);
         assert!((state.average - 8.0).abs() < 1e-12);
         // 3 ms idle, 1 ms a packet: 8 * 0.5^3 = 1
-        state.on_arrival(packets(0), Duration::from_millis(3), Duration::from_millis(1));
+        state.on_arrival(packets(0), Duration::ZERO, Duration::from_millis(3), Duration::from_millis(1));
         assert!((state.average - 1.0).abs() < 1e-12);
     }
 }

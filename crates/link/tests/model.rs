@@ -335,3 +335,22 @@ fn bounds_of_a_schedule_are_known() {
     assert!((config.peak_rate().as_mbps() - 40.0).abs() < 1e-9);
     assert_eq!(config.longest_delay(), Duration::from_millis(75));
 }
+
+#[test]
+fn a_queue_by_the_wait_follows_the_rate() {
+    // 12 Mbit/s: 1500 B take 1 ms. From one second on a tenth of that.
+    let mut config =
+        LinkConfig::new(Rate::from_mbps(12.0), Duration::ZERO, QueueLimit::Wait(Duration::from_millis(20)));
+    config.schedule =
+        vec![Change { at: Time::from_millis(1_000), rate: Some(Rate::from_mbps(1.2)), ..Change::default() }];
+    let mut link = Link::new(&config, 1, "wait").unwrap();
+    let mut burst = |at: u64| {
+        (0..100)
+            .filter(|_| {
+                matches!(link.enqueue(Time::from_millis(at), Bytes::new(1500), Ecn::NotEct), Verdict::Deliver { .. })
+            })
+            .count()
+    };
+    // The one in transmission, and those that wait for 1 to 20 ms behind others.
+    assert_eq!((burst(0), burst(1_000)), (21, 3));
+}

@@ -10,6 +10,7 @@ fn limit() -> impl Strategy<Value = QueueLimit> {
     prop_oneof![
         (1u64..100).prop_map(QueueLimit::Packets),
         (1u64..200_000).prop_map(|bytes| QueueLimit::Bytes(Bytes::new(bytes))),
+        (1u64..200_000).prop_map(|micros| QueueLimit::Wait(Duration::from_micros(micros))),
     ]
 }
 
@@ -152,6 +153,7 @@ proptest! {
             match config.queue {
                 QueueLimit::Bytes(limit) => prop_assert!(counters.backlog.bytes <= limit),
                 QueueLimit::Packets(limit) => prop_assert!(counters.backlog.packets <= limit),
+                QueueLimit::Wait(limit) => prop_assert!(counters.queueing_max <= limit),
             }
         }
         // Once everything has left, all that was accepted is delivered.

@@ -46,6 +46,7 @@ impl Topology {
             let queue = match config.queue {
                 QueueLimit::Packets(packets) => format!("{packets}packets"),
                 QueueLimit::Bytes(bytes) => bytes.to_string(),
+                QueueLimit::Wait(wait) => wait.to_string(),
             };
             let _ = writeln!(out, "#   {:14} {}, {}, {queue}", link.name, config.peak_rate(), config.delay);
         }

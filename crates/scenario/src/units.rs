@@ -140,14 +140,14 @@ impl Written for AShare {
     }
 }
 
-/// An amount of queue: packets, or bytes.
+/// An amount of queue: packets, bytes, or the time that a packet waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AQueue;
 
 impl Written for AQueue {
     type Value = QueueLimit;
     const NAME: &'static str = "an amount of queue";
-    const EXAMPLE: &'static str = "\"250packets\" or \"375kB\"";
+    const EXAMPLE: &'static str = "\"250packets\", \"375kB\" or \"30ms\"";
 
     fn read(text: &str) -> Result<QueueLimit, String> {
         let packets = text.trim().strip_suffix("packets").or_else(|| text.trim().strip_suffix("packet"));
@@ -157,10 +157,12 @@ impl Written for AQueue {
                 .parse()
                 .map(QueueLimit::Packets)
                 .map_err(|_| format!("'{text}' does not start with a whole number: write {}", Self::EXAMPLE)),
-            None => text
-                .parse()
-                .map(QueueLimit::Bytes)
-                .map_err(|error: manypath_core::ParseUnitError| format!("{error} (or packets, like \"250packets\")")),
+            None => match text.parse() {
+                Ok(wait) => Ok(QueueLimit::Wait(wait)),
+                Err(_) => text.parse().map(QueueLimit::Bytes).map_err(|error: manypath_core::ParseUnitError| {
+                    format!("{error} (or packets, like \"250packets\", or the longest wait, like \"30ms\")")
+                }),
+            },
         }
     }
 }
@@ -184,6 +186,7 @@ mod tests {
     fn queues_and_shares_need_their_units() {
         assert_eq!(AQueue::read("250packets"), Ok(QueueLimit::Packets(250)));
         assert_eq!(AQueue::read("375kB"), Ok(QueueLimit::Bytes(Bytes::new(375_000))));
+        assert_eq!(AQueue::read("30ms"), Ok(QueueLimit::Wait(manypath_core::Duration::from_millis(30))));
         assert!(AQueue::read("375").unwrap_err().contains("has no unit"));
         assert!(AQueue::read("manypackets").is_err());
         assert!((AShare::read("0.1%").unwrap() - 0.001).abs() < 1e-12);

@@ -97,6 +97,7 @@ fn shown(topology: &Topology) -> Result<String> {
         let queue = match config.queue {
             QueueLimit::Packets(packets) => format!("{packets} packets"),
             QueueLimit::Bytes(bytes) => bytes.to_string(),
+            QueueLimit::Wait(wait) => wait.to_string(),
         };
         let ends = if link.from.is_empty() { String::new() } else { format!(", {} to {}", link.from, link.to) };
         writeln!(text, "  {:<14} {}, {}, queue {queue}{ends}", link.name, config.peak_rate(), config.delay)?;
