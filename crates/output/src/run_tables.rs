@@ -81,6 +81,11 @@ fn connections(reports: &[Report]) -> Table {
         )
         .maybe("out_of_order_delay_max_s", "The same, maximum, s.", measure(|held| held.out_of_order_delay_s.max))
         .maybe(
+            "scheduling_delay_mean_s",
+            "The part of it in which no `tcp` subflow waited for a lost segment of its own, mean, s.",
+            measure(|held| held.scheduling_delay_s.mean),
+        )
+        .maybe(
             "write_to_delivery_mean_s",
             "Time from a write to the delivery of its last byte, mean, s.",
             measure(|held| held.write_to_delivery_s.mean),

@@ -213,6 +213,9 @@ impl End {
                 self.reader.on_packet(len);
             }
         }
+        if let Some(meter) = world.meter(self.index) {
+            meter.on_repairs(now, self.carriers.iter().any(|carrier| carrier.receiver.held_bytes() > 0));
+        }
         Ok(())
     }
 

@@ -3,21 +3,50 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use manypath_core::{Bytes, FlowId, SubflowView, Time};
+use manypath_core::{Bytes, Duration, FlowId, SubflowView, Time};
 use manypath_session::record::SendTime;
 
 use crate::application::Written;
 use crate::tally::Tally;
 
+/// When something arrived, and what the stopwatch showed then.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    at: Time,
+    repairs: Duration,
+}
+
+/// Adds up the time for which something is the case.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stopwatch {
+    sum: Duration,
+    since: Option<Time>,
+}
+
+impl Stopwatch {
+    fn set(&mut self, now: Time, runs: bool) {
+        self.sum = self.at(now);
+        self.since = runs.then_some(now);
+    }
+
+    fn at(&self, now: Time) -> Duration {
+        self.sum + self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+}
+
 /// The measures of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Arrived and not readable yet: offset and time, by flow.
-    waiting: BTreeMap<(FlowId, u64), Time>,
+    /// Arrived and not readable yet, by flow and offset.
+    waiting: BTreeMap<(FlowId, u64), Arrived>,
+    /// When a TCP subflow waits for a segment of its own.
+    repairs: Stopwatch,
     /// Written and not read: ends of writes and their times, by flow.
     written: BTreeMap<(FlowId, u64), Time>,
     /// Seconds from a packet's arrival to its delivery in order (STMS s3: out-of-order delay).
     pub(crate) out_of_order: Tally,
+    /// The same without the time in which a subflow waited for a segment of its own: what scheduling causes.
+    pub(crate) scheduling: Tally,
     /// Seconds from a write to the delivery of its last byte.
     pub(crate) delay: Tally,
     /// How far a data acknowledgement moves the left edge, bytes (STMS Fig. 5).
@@ -68,15 +97,23 @@ impl Meter {
 
     /// Something new has arrived, and waits until it can be read.
     pub(crate) fn on_packet(&mut self, now: Time, flow: FlowId, offset: u64, buffered: Bytes) {
-        self.waiting.insert((flow, offset), now);
+        // Of data that comes twice the first arrival counts.
+        self.waiting.entry((flow, offset)).or_insert(Arrived { at: now, repairs: self.repairs.at(now) });
         self.receive_buffer.add(buffered.as_f64());
+    }
+
+    /// Says whether a subflow waits for a segment of its own from now on.
+    pub(crate) fn on_repairs(&mut self, now: Time, wait: bool) {
+        self.repairs.set(now, wait);
     }
 
     /// Everything of the flow below `end` was read.
     pub(crate) fn on_read(&mut self, now: Time, flow: FlowId, end: u64) {
         while let Some(entry) = first_in(&self.waiting, (flow, 0)..(flow, end)) {
             self.waiting.remove(&entry.0);
-            self.out_of_order.add(now.since(entry.1).as_secs_f64());
+            let (waited, repairs) = (now.since(entry.1.at), self.repairs.at(now) - entry.1.repairs);
+            self.out_of_order.add(waited.as_secs_f64());
+            self.scheduling.add((waited - repairs).as_secs_f64());
         }
         while let Some(entry) = first_in(&self.written, (flow, 0)..=(flow, end)) {
             self.written.remove(&entry.0);
@@ -104,16 +141,18 @@ impl Meter {
 
     /// Summaries begin anew after the warm-up; what is under way stays.
     pub(crate) fn restart(&mut self) {
-        let Self { out_of_order, delay, ack_jump, send_buffer, receive_buffer, subflows, .. } = self;
-        [out_of_order, delay, ack_jump, send_buffer, receive_buffer].into_iter().for_each(Tally::restart);
+        let Self { out_of_order, scheduling, delay, ack_jump, send_buffer, receive_buffer, subflows, .. } = self;
+        [out_of_order, scheduling, delay, ack_jump, send_buffer, receive_buffer].into_iter().for_each(Tally::restart);
         for SubflowMeter { one_way, free_window, cwnd, srtt, pacing } in subflows {
             [one_way, free_window, cwnd, srtt, pacing].into_iter().for_each(Tally::restart);
         }
     }
 }
 
-type Entry = ((FlowId, u64), Time);
-
-fn first_in(map: &BTreeMap<(FlowId, u64), Time>, range: impl core::ops::RangeBounds<(FlowId, u64)>) -> Option<Entry> {
-    map.range(range).next().map(|(key, at)| (*key, *at))
+/// The first entry of a range.
+fn first_in<T: Copy>(
+    map: &BTreeMap<(FlowId, u64), T>,
+    range: impl core::ops::RangeBounds<(FlowId, u64)>,
+) -> Option<((FlowId, u64), T)> {
+    map.range(range).next().map(|(key, value)| (*key, *value))
 }

@@ -117,6 +117,9 @@ pub struct MeanMax {
 pub struct Measures {
     /// Seconds from a packet's arrival to its delivery in order (STMS's out-of-order delay).
     pub out_of_order_delay_s: MeanMax,
+    /// The part of it in which no `tcp` subflow waited for a lost segment of its own: what scheduling causes. All of it over
+    /// `quic`, whose paths have no order.
+    pub scheduling_delay_s: MeanMax,
     /// Seconds from a write to the delivery of its last byte.
     pub write_to_delivery_s: MeanMax,
     /// How far a data acknowledgement moves the left edge, bytes (STMS Fig. 5).
