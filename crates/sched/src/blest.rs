@@ -8,7 +8,7 @@
 //! once per the slow subflow's smallest smoothed RTT, within 1 and 1.3. Opportunistic retransmission and penalisation as in
 //! [`minrtt_pr`](crate::minrtt_pr), as in the kernel: it is what tells that the window was held up.
 
-use manypath_core::{Bytes, Duration, SubflowView, Time, View};
+use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest, fastest_for_head, send_head};
 use crate::opportunistic::{KERNEL_RATIO, Opportunistic};
@@ -171,6 +171,13 @@ impl Scheduler for Blest {
         choice
     }
 
+    fn remove_subflow(&mut self, id: SubflowId) {
+        self.opportunistic.remove_subflow(id);
+        if let Some(held) = self.extremes.get_mut(id.index()) {
+            *held = None;
+        }
+    }
+
     fn reason(&self) -> &'static str {
         self.reason
     }
@@ -250,5 +257,15 @@ mod tests {
             scheduler.adapt(Time::from_millis(look * 100), known(100, 200));
         }
         assert!((scheduler.lambda - 1.0).abs() < 1e-12, "at least 1");
+    }
+
+    #[test]
+    fn a_removed_subflow_s_extremes_are_forgotten() {
+        let mut scheduler = Blest::new(Config::default());
+        scheduler.watch(&view([subflow(0, 20, 10, 0), subflow(1, 900, 10, 0)]));
+        scheduler.remove_subflow(SubflowId(1));
+        scheduler.watch(&view([subflow(0, 20, 10, 0), subflow(1, 30, 10, 0)]));
+        let extremes = scheduler.extremes[1].unwrap();
+        assert_eq!((extremes.min, extremes.max), (Duration::from_millis(30), Duration::from_millis(30)));
     }
 }

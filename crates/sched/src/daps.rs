@@ -12,7 +12,7 @@
 //! A slower subflow waits when so much is not there: too little data is unsent, or the window ends before. The fastest
 //! never waits while it has room.
 
-use manypath_core::{Duration, SubflowView, Time, View};
+use manypath_core::{Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest, fastest_for_head, send_head, slower_with_room};
 use crate::queue::Queue;
@@ -157,6 +157,13 @@ impl Scheduler for Daps {
             _ => self.reason = reason::of_wait(queue),
         }
         choice
+    }
+
+    fn remove_subflow(&mut self, id: SubflowId) {
+        // The plan counted on it, whoever has its id.
+        if self.members & 1 << (id.0 % 64) != 0 {
+            self.period = None;
+        }
     }
 
     fn reason(&self) -> &'static str {

@@ -11,7 +11,7 @@
 //! (RFC 9002 s5.3); the kernel's `rttvar` has a floor of 200 ms, which is an artefact of its retransmission timer and left
 //! out. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel.
 
-use manypath_core::{Bytes, Duration, SubflowView, Time, View};
+use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest, fastest_for_head, send_head};
 use crate::opportunistic::{KERNEL_RATIO, Opportunistic};
@@ -97,6 +97,10 @@ impl Scheduler for Ecf {
             _ => reason::of_wait(queue),
         };
         choice
+    }
+
+    fn remove_subflow(&mut self, id: SubflowId) {
+        self.opportunistic.remove_subflow(id);
     }
 
     fn reason(&self) -> &'static str {

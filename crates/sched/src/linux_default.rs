@@ -109,6 +109,13 @@ impl Scheduler for LinuxDefault {
         choice
     }
 
+    fn remove_subflow(&mut self, id: SubflowId) {
+        if let Some(average) = self.average.get_mut(id.index()) {
+            *average = None;
+        }
+        self.burst.take_if(|(of, _)| *of == id);
+    }
+
     fn reason(&self) -> &'static str {
         self.reason
     }
@@ -193,5 +200,14 @@ mod tests {
         backup.priority = Priority::Backup;
         let busy = paced(1, 8.0, 50_000);
         assert_eq!(LinuxDefault::new().pick(Time::ZERO, &view([backup, busy]), &queue(1, 1)), send(1, 0));
+    }
+
+    #[test]
+    fn a_removed_subflow_s_average_and_burst_are_forgotten() {
+        let mut scheduler = LinuxDefault::new();
+        let queue = queue(100, 100);
+        assert_eq!(scheduler.pick(Time::ZERO, &view([paced(0, 8.0, 1), paced(1, 9.0, 0)]), &queue), send(1, 0));
+        scheduler.remove_subflow(SubflowId(1));
+        assert_eq!((scheduler.average[1], scheduler.burst), (None, None));
     }
 }

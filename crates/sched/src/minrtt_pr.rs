@@ -9,7 +9,7 @@
 //! Of the kernel's versions this is the one that penalises the first holder only (0a7e92d). The factor of four is the
 //! kernel's refinement: Raiciu et al. copy whenever the window is full, which `ratio=1` does.
 
-use manypath_core::{Time, View};
+use manypath_core::{SubflowId, Time, View};
 
 use crate::minrtt::{fastest_for_head, send_head};
 use crate::opportunistic::{KERNEL_RATIO, Opportunistic};
@@ -55,6 +55,10 @@ impl Scheduler for MinRttPr {
         let choice = self.opportunistic.choose(now, view, queue).unwrap_or(Choice::Wait);
         self.reason = reason::of_rescue(choice, queue);
         choice
+    }
+
+    fn remove_subflow(&mut self, id: SubflowId) {
+        self.opportunistic.remove_subflow(id);
     }
 
     fn reason(&self) -> &'static str {

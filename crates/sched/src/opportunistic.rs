@@ -28,14 +28,21 @@ pub(crate) struct Opportunistic {
 pub(crate) const KERNEL_RATIO: f64 = 4.0;
 
 /// Whether what can be sent is held up by what is not acknowledged: the receive window is full (reference trigger A), or
-/// everything admitted was sent and the sender's memory is full (trigger B).
+/// everything admitted was sent and the application waits for room in the sender's memory (trigger B).
 fn is_held_up(queue: &Queue) -> bool {
-    !queue.has_pending() && (queue.is_window_blocked() || (queue.unsent().is_zero() && queue.is_buffer_full()))
+    !queue.has_pending() && (queue.is_window_blocked() || (queue.unsent().is_zero() && queue.writer_waits()))
 }
 
 impl Opportunistic {
     pub(crate) const fn new(ratio: f64) -> Self {
         Self { ratio, penalised_at: Vec::new() }
+    }
+
+    /// A subflow was removed.
+    pub(crate) fn remove_subflow(&mut self, id: SubflowId) {
+        if let Some(last) = self.penalised_at.get_mut(id.index()) {
+            *last = None;
+        }
     }
 
     /// What to do about the segment that holds everything up; `None` if nothing is held up, or no subflow has room.
@@ -106,7 +113,7 @@ fn holders<'a>(
 mod tests {
     use super::*;
     use crate::testing::{queue, segments, subflow, view};
-    use manypath_core::{Bytes, Duration};
+    use manypath_core::Duration;
 
     const FAST: SubflowId = SubflowId(0);
     const SLOW: SubflowId = SubflowId(1);
@@ -154,7 +161,7 @@ mod tests {
         idle.on_assigned(Time::ZERO, segments(0, 1), SLOW);
         assert_eq!(pr.choose(at(0), &paths, &idle), None);
         // All sent and the memory full: the application would have (trigger B).
-        idle.set_buffer(Bytes::new(1_000));
+        idle.set_writer_waits(true);
         assert_eq!(pr.choose(at(0), &paths, &idle), copy(Some(SLOW)));
     }
 
@@ -186,5 +193,15 @@ mod tests {
         assert_eq!(Opportunistic::new(KERNEL_RATIO).choose(at(0), &paths, &held_up()), copy(None), "a small window");
         let paths = view([subflow(0, 300, 10, 2), subflow(1, 200, 9, 9)]);
         assert_eq!(Opportunistic::new(KERNEL_RATIO).choose(at(0), &paths, &held_up()), Some(Choice::Wait));
+    }
+
+    #[test]
+    fn the_next_owner_of_an_id_may_penalise_at_once() {
+        let mut pr = Opportunistic::new(KERNEL_RATIO);
+        let paths = view([subflow(0, 20, 10, 2), subflow(1, 200, 10, 1)]);
+        assert_eq!(pr.choose(at(0), &paths, &held_up()), copy(Some(SLOW)));
+        assert_eq!(pr.choose(at(1), &paths, &held_up()), copy(None));
+        pr.remove_subflow(FAST);
+        assert_eq!(pr.choose(at(1), &paths, &held_up()), copy(Some(SLOW)));
     }
 }

@@ -35,8 +35,8 @@ pub struct Queue {
     segments: VecDeque<Segment>,
     /// Sequence numbers acknowledged above the left edge.
     acked_above: u64,
-    /// How much the sender's memory may hold.
-    buffer: Bytes,
+    /// Whether an application waits for room in the sender's memory.
+    writer_waits: bool,
 }
 
 impl Queue {
@@ -53,7 +53,7 @@ impl Queue {
             lost: RangeSet::new(),
             segments: VecDeque::new(),
             acked_above: 0,
-            buffer: Bytes::MAX,
+            writer_waits: false,
         }
     }
 
@@ -89,10 +89,9 @@ impl Queue {
         Bytes::new(self.admitted - self.left)
     }
 
-    /// Whether the sender's memory is full: the application must wait, however much the window allows. Never, unless the
-    /// session said how much it may hold.
-    pub fn is_buffer_full(&self) -> bool {
-        self.held() >= self.buffer
+    /// Whether an application has more to say and waits for room in the sender's memory (the kernel's `SOCK_NOSPACE`).
+    pub fn writer_waits(&self) -> bool {
+        self.writer_waits
     }
 
     /// Whether there is nothing to send and nothing to wait for.
@@ -219,10 +218,9 @@ impl Queue {
         self.window_end = self.window_end.max(end);
     }
 
-    /// Sets how much may be held before the sender's memory counts as full ([`Self::is_buffer_full`]). It bounds nothing:
-    /// admission is the session's.
-    pub fn set_buffer(&mut self, buffer: Bytes) {
-        self.buffer = buffer;
+    /// Says whether an application waits for room in the sender's memory.
+    pub fn set_writer_waits(&mut self, waits: bool) {
+        self.writer_waits = waits;
     }
 
     /// Gives sequence numbers to `len` new positions of `content` and queues them.

@@ -8,7 +8,7 @@
 //! Of several subflows with something to carry, the one with the lowest smoothed RTT goes first. It waits only while
 //! every usable subflow lacks room or has carried all there is.
 
-use manypath_core::{DataSeq, SubflowView, Time, View};
+use manypath_core::{DataSeq, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest_for_head, send_head};
 use crate::queue::Queue;
@@ -91,6 +91,12 @@ impl Scheduler for Redundant {
         choice
     }
 
+    fn remove_subflow(&mut self, id: SubflowId) {
+        if let Some(next) = self.next.get_mut(id.index()) {
+            *next = DataSeq::ZERO;
+        }
+    }
+
     fn reason(&self) -> &'static str {
         self.reason
     }
@@ -148,5 +154,19 @@ mod tests {
         queue.on_copy_ended(segments(0, 1), false);
         assert_eq!(step(&mut scheduler, &paths, &mut queue), send(0, 0));
         assert_eq!(step(&mut scheduler, &paths, &mut queue), send(1, 1));
+    }
+
+    #[test]
+    fn the_next_owner_of_an_id_begins_at_the_left_edge() {
+        let (mut scheduler, mut queue) = (Redundant::new(), queue(2, 2));
+        let paths = view([subflow(0, 100, 10, 10), subflow(1, 20, 10, 0)]);
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), send(1, 0));
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), send(1, 1));
+        // Its data is under way on the other subflow, as the queue has it, when the path goes.
+        queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(0));
+        queue.on_assigned(Time::ZERO, segments(1, 2), SubflowId(0));
+        queue.forget_carrier(SubflowId(1));
+        scheduler.remove_subflow(SubflowId(1));
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), copy(1, 0));
     }
 }

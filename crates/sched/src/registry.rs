@@ -100,15 +100,15 @@ static ALGORITHMS: &[Algorithm] = &[
             },
             Parameter {
                 name: "weight",
-                default: "0.5",
+                default: "1",
                 range: "0..=1",
-                meaning: "weight of an interval's mean in the moving average (the paper states none)",
+                meaning: "weight of an interval in the moving average over intervals (the paper states none)",
             },
             Parameter {
                 name: "gain",
-                default: "1",
-                range: "0..=100",
-                meaning: "factor on what an interval adds to the gap: more learns long gaps sooner (reference 1)",
+                default: "0.0625",
+                range: "0..=1",
+                meaning: "share of each sample that is added to the gap: more learns sooner and overshoots further (ours)",
             },
         ],
         citation: "STMS (Shi et al., ATC 2018: paper 002), algorithms 1 and 2",
@@ -117,7 +117,7 @@ static ALGORITHMS: &[Algorithm] = &[
             let config = adaptation::Config {
                 gap: params.number("gap", 0.0, MAX_GAP)?,
                 weight: params.number("weight", 0.0, 1.0)?,
-                gain: params.number("gain", 0.0, 100.0)?,
+                gain: params.number("gain", 0.0, 1.0)?,
             };
             Ok(Box::new(Stms::adapted(config)))
         },

@@ -58,6 +58,9 @@ pub trait Scheduler: Debug + Send {
     /// A data acknowledgement came.
     fn on_data_ack(&mut self, _now: Time, _ack: &DataAck, _view: &View) {}
 
+    /// A subflow was removed: whoever is given its id next is another one.
+    fn remove_subflow(&mut self, _id: SubflowId) {}
+
     /// Why the last [`pick`](Self::pick) chose as it did, in a few fixed words, for the trace of decisions.
     fn reason(&self) -> &'static str;
 

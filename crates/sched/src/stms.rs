@@ -140,6 +140,17 @@ impl Scheduler for Stms {
         }
     }
 
+    fn remove_subflow(&mut self, id: SubflowId) {
+        match &mut self.variant {
+            Variant::Adapted(adaptation) => adaptation.remove_subflow(id),
+            Variant::Calculated(last) => {
+                if let Some(gap) = last.get_mut(id.index()) {
+                    *gap = 0.0;
+                }
+            }
+        }
+    }
+
     fn reason(&self) -> &'static str {
         self.reason
     }

@@ -135,9 +135,7 @@ proptest! {
                 queue.admit(Content::Data { flow: FlowId(*flow), offset: *offset, fin: false }, *len);
                 *offset += len;
             }
-            if full {
-                queue.set_buffer(Bytes::ZERO);
-            }
+            queue.set_writer_waits(full);
             let mut copies: Vec<DataRange> = Vec::new();
             let mut view = View::default();
             let mut now = Time::ZERO;

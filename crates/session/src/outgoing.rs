@@ -78,7 +78,7 @@ impl Session {
     /// Whether neither a record to send nor an event can have come up since the last look, so that an engine need not
     /// look: something received needs no answer, and nothing is waiting to leave.
     pub fn is_quiet(&self, now: Time) -> bool {
-        now < self.quiet_until && self.queue.is_empty() && self.events.is_empty() && !self.writers_waiting
+        now < self.quiet_until && self.queue.is_empty() && self.events.is_empty() && !self.queue.writer_waits()
     }
 
     /// The next record to send now; `None` when there is none until something happens or

@@ -10,7 +10,7 @@ use manypath_core::{
 use manypath_sched::{Content, Queue, Scheduler};
 
 use crate::acks::Arrivals;
-use crate::config::{Config, MAX_PATHS, PathInit, Role};
+use crate::config::{Carriage, Config, MAX_PATHS, PathInit, Role};
 use crate::error::{FlowError, MIN_DATAGRAM, PathError};
 use crate::flow::Flow;
 use crate::path::Path;
@@ -107,8 +107,6 @@ pub struct Session {
     pub(crate) blocked_interval: Duration,
     /// A BLOCKED record is to leave.
     pub(crate) blocked_due: VecDeque<Option<FlowId>>,
-    /// Whether a write waits for room.
-    pub(crate) writers_waiting: bool,
     pub(crate) totals: Totals,
     /// The path that is asked first for something to send, so that paths take turns.
     pub(crate) turn: usize,
@@ -125,7 +123,6 @@ impl Session {
     pub fn new(config: Config, cc: Box<dyn CongestionControl>, scheduler: Box<dyn Scheduler>) -> Self {
         let mut queue = Queue::new(config.record_header);
         queue.extend_window(DataSeq(config.peer.receive_window.get()));
-        queue.set_buffer(config.send_buffer);
         let next_flow = match config.role {
             Role::Client => 0,
             Role::Server => 1,
@@ -151,7 +148,6 @@ impl Session {
             blocked_probe: None,
             blocked_interval: Duration::ZERO,
             blocked_due: VecDeque::new(),
-            writers_waiting: false,
             totals: Totals::default(),
             turn: 0,
             quiet_until: Time::ZERO,
@@ -211,6 +207,7 @@ impl Session {
         let mss = self.view.subflows[id.index()].mss;
         self.view.subflows[id.index()] = SubflowView { state: SubflowState::Closed, ..SubflowView::new(id, mss) };
         self.cc.remove_subflow(now, id);
+        self.scheduler.remove_subflow(id);
         self.refresh_all_limits();
     }
 
@@ -319,7 +316,7 @@ impl Session {
         flow.send.written += accepted;
         if accepted < len {
             flow.wants_to_write = true;
-            self.writers_waiting = true;
+            self.queue.set_writer_waits(true);
             if accepted == allowed && !self.blocked_flows.contains(&id) {
                 self.blocked_flows.push(id);
                 self.arm_blocked_probe(now);
@@ -523,8 +520,11 @@ impl Session {
     }
 
     /// How much more may be admitted: bounded by the sender's memory, and by what paths can soon take, so that a short
-    /// flow does not wait behind everything that a long one has to say.
+    /// flow does not wait behind everything that a long one has to say. A TCP has one flow, and its send buffer to fill.
     fn write_room(&self) -> u64 {
+        if self.config.carriage == Carriage::Streams {
+            return (self.config.send_buffer - self.queue.held()).get();
+        }
         let windows = self.usable_windows();
         let unsent = windows.max(MIN_UNSENT) - self.queue.unsent();
         let memory = self.config.send_buffer - self.queue.held();
@@ -549,20 +549,22 @@ impl Session {
 
     /// Tells waiting writers when there is room again.
     pub(crate) fn wake_writers(&mut self) {
-        if !self.writers_waiting || self.write_room() < WRITE_QUANTUM.min(self.config.send_buffer.get() / 4).max(1) {
+        if !self.queue.writer_waits() || self.write_room() < WRITE_QUANTUM.min(self.config.send_buffer.get() / 4).max(1)
+        {
             return;
         }
-        self.writers_waiting = false;
+        let mut waits = false;
         for (id, flow) in &mut self.flows {
             if flow.wants_to_write {
                 if flow.send.written < flow.send.limit {
                     flow.wants_to_write = false;
                     self.events.push_back(SessionEvent::Writable(*id));
                 } else {
-                    self.writers_waiting = true;
+                    waits = true;
                 }
             }
         }
+        self.queue.set_writer_waits(waits);
     }
 }
 

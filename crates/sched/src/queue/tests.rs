@@ -223,14 +223,22 @@ fn a_removed_carrier_is_forgotten() {
 }
 
 #[test]
-fn the_buffer_is_full_when_as_much_is_held() {
-    let mut queue = queue(1_000, 9_000);
-    assert!(!queue.is_buffer_full());
-    queue.set_buffer(Bytes::new(1_000));
-    assert!(queue.is_buffer_full());
-    assign_head(&mut queue, A, 500);
-    queue.advance_left_edge(DataSeq(500));
-    assert!(!queue.is_buffer_full());
+fn what_a_subflow_repeats_may_be_offered_to_others() {
+    let mut queue = queue(3_000, 9_000);
+    let lost = assign_head(&mut queue, A, 1_000);
+    assign_head(&mut queue, A, 1_000);
+    let copied = assign_head(&mut queue, A, 1_000);
+    queue.on_assigned(Time::ZERO, copied, B);
+    queue.on_resent(lost);
+    assert!(queue.segments[0].retransmitted && queue.segments[0].copies == 1);
+    let all = DataRange::between(DataSeq(0), DataSeq(3_000));
+    assert_eq!(queue.reinject(all), 2_000, "what two subflows carry needs no third");
+    assert_eq!(queue.lost_head(Bytes::new(1_030)), Some(lost));
+    // The first arrives on its own subflow; the second is heard of before another subflow has taken it.
+    queue.on_copy_ended(lost, true);
+    assert_eq!(queue.lost(), Bytes::new(1_000));
+    queue.end_reinjection();
+    assert_eq!(queue.lost(), Bytes::ZERO);
 }
 
 #[test]

@@ -4,8 +4,15 @@
 //! waited for it: a data acknowledgement of many segments whose old left edge was on the slow subflow. When it is too
 //! large the old left edge of such bursts was on the fast one. So each data acknowledgement is a sample: the
 //! segments released, positive or negative after the subflow that carried the old left edge, or zero if it released no
-//! more than acknowledgements do when nothing is missing. Once every `D = (RTT_s + RTT_f) / 2` the mean of the samples is
-//! smoothed and added to the gap (reference s5.4: adding each sample, or their sum, overshoots and oscillates).
+//! more than acknowledgements do when nothing is missing. Once every `D = (RTT_s + RTT_f) / 2` the gap moves by what the
+//! samples of the interval say together, damped.
+//!
+//! How much? The paper says "EWMA", and reference s5.4 tried two readings: the sum of an interval's samples, which overshoots
+//! by several times the gap, and their mean. Between evenly paced paths a late segment releases `B_f / B_s + 1` others however late
+//! it is, so that the mean moves a gap by four segments an interval whatever the rates: 24 to 28 s to the gap of the paper's
+//! setting. The sum times `gain` scales with the rates instead: an interval in which everything is late adds `gain` times what it
+//! acknowledged, about `(B_f + B_s) D`, so that a gap of `B_f (OWD_s - OWD_f)` is learnt in no more than `1 / gain` intervals,
+//! and what is added before its effect is seen overshoots by about twice `gain`. Hence 1/16: sixteen intervals, an eighth.
 //!
 //! With several slow subflows, the old left edge on subflow `k` speaks for a larger gap of `k`, for smaller gaps of all slower
 //! than `k`, and about no other.
@@ -26,18 +33,16 @@ use crate::scheduler::DataAck;
 pub struct Config {
     /// The gap to begin with, in segments. The paper states none; 0 is how the default scheduler behaves.
     pub gap: f64,
-    /// How much an interval's mean counts in the moving average, in 0..=1. The paper states none; 0.5 as `reference/stms.md`
-    /// s5.4 verified.
+    /// How much an interval counts in the moving average over intervals, in 0..=1. The paper states none; 1, no memory: the
+    /// damping is the gain's, and a memory delays the feedback.
     pub weight: f64,
-    /// Factor on what is added to the gap. `reference/stms.md` s5.4: 1. Between evenly paced paths every late segment releases
-    /// `B_f / B_s + 1` others however late it is, so that a gap grows by no more than that in an interval: a larger
-    /// factor learns long gaps sooner.
+    /// The share of each sample that is added to the gap.
     pub gain: f64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { gap: 0.0, weight: 0.5, gain: 1.0 }
+        Self { gap: 0.0, weight: 1.0, gain: 1.0 / 16.0 }
     }
 }
 
@@ -46,34 +51,29 @@ impl Default for Config {
 struct Gap {
     /// In segments; never negative.
     segments: f64,
-    /// Moving average of the intervals' means, in segments an interval.
+    /// Moving average of the intervals' sums of samples, in segments an interval.
     trend: f64,
     /// Sum of the samples of this interval.
     sum: f64,
-    /// Their number.
-    samples: u32,
     /// When the interval began; `None` before the first sample.
     since: Option<Time>,
 }
 
 impl Gap {
     const fn new(config: Config) -> Self {
-        Self { segments: config.gap, trend: 0.0, sum: 0.0, samples: 0, since: None }
+        Self { segments: config.gap, trend: 0.0, sum: 0.0, since: None }
     }
 
     /// Adds a sample; at the end of the interval adjusts the gap, which grows to `bound` at most.
     fn add(&mut self, now: Time, sample: f64, interval: Duration, config: Config, bound: f64) {
         let since = *self.since.get_or_insert(now);
         self.sum += sample;
-        self.samples += 1;
         if now.since(since) < interval {
             return;
         }
-        let mean = self.sum / f64::from(self.samples);
-        self.trend += config.weight * (mean - self.trend);
+        self.trend += config.weight * (self.sum - self.trend);
         self.segments = (self.segments + config.gain * self.trend).min(bound.max(self.segments)).max(0.0);
         self.sum = 0.0;
-        self.samples = 0;
         self.since = Some(now);
     }
 }
@@ -111,6 +111,14 @@ impl Adaptation {
         }
     }
 
+    /// A subflow was removed: its gap is forgotten.
+    pub(super) fn remove_subflow(&mut self, id: SubflowId) {
+        if let Some(gap) = self.gaps.get_mut(id.index()) {
+            *gap = Gap::new(self.config);
+        }
+        self.fastest.take_if(|fastest| *fastest == id);
+    }
+
     /// Algorithm 2.
     pub(super) fn on_data_ack(&mut self, now: Time, ack: &DataAck, view: &View) {
         // Reference s5.9: the cumulative acknowledgement only. Reference s4: not where loss held the edge up.
@@ -122,9 +130,6 @@ impl Adaptation {
         let released = if ack.segments > ack.segments_per_ack { f64::from(ack.segments) } else { 0.0 };
         let edge_rtt = view.get(edge).map(rtt);
         for (slow, gap) in view.subflows.iter().zip(&mut self.gaps) {
-            if slow.state == SubflowState::Closed {
-                *gap = Gap::new(self.config);
-            }
             if slow.state != SubflowState::Active || slow.id == fast.id {
                 continue;
             }
