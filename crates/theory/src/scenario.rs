@@ -280,6 +280,7 @@ fn round_trip(scenario: &Scenario, path: &Path, packet: Bytes, queues: f64) -> D
         let bytes = |limit: QueueLimit| match limit {
             QueueLimit::Bytes(bytes) => bytes.as_f64(),
             QueueLimit::Packets(packets) => packets as f64 * packet.as_f64(),
+            QueueLimit::Wait(wait) => (rate * wait).as_f64(),
         };
         let held = config.red.map_or(bytes(config.queue) * queues, |red| (bytes(red.min) + bytes(red.max)) / 2.0);
         held / rate.as_bytes_per_sec()

@@ -102,6 +102,7 @@ fn subflow(now: &SubflowCounts, before: &SubflowCounts, view: &SubflowView, span
 fn measures(meter: &Meter) -> Measures {
     Measures {
         out_of_order_delay_s: mean_max(&meter.out_of_order),
+        scheduling_delay_s: mean_max(&meter.scheduling),
         write_to_delivery_s: mean_max(&meter.delay),
         data_ack_jump_bytes: mean_max(&meter.ack_jump),
         send_buffer_bytes: mean_max(&meter.send_buffer),
