@@ -44,8 +44,9 @@ fn delays(reports: &[Report]) -> [f64; 3] {
     [of(0), of(1), of(2)]
 }
 
-/// The mean gap over the mean of `B_f (OWD_s - OWD_f)` from 20 s on, and when the gap first was within 20% of it.
-fn gap(report: &Report) -> Option<(f64, f64)> {
+/// The mean gap over the mean of `B_f (OWD_s - OWD_f)` from 20 s on, and when from `since` on the gap first was within 20%
+/// of it; `apart`: what the delays of the links differ by, all in seconds.
+fn gap(report: &Report, apart: f64, since: f64) -> Option<(f64, f64)> {
     let series = report.series.as_ref()?;
     let gaps = series.connections[0].subflows[1].inspected.get("gap_segments")?;
     let late = |link: usize, at: usize| series.links[link].queue_bytes[at] as f64 * 8.0 / 30e6;
@@ -53,10 +54,11 @@ fn gap(report: &Report) -> Option<(f64, f64)> {
     let smooth = |at: usize, value: &dyn Fn(usize) -> f64| (at - 9..=at).map(value).sum::<f64>() / 10.0;
     let truth = |at: usize| {
         let segments = smooth(at, &|at| series.links[0].throughput_bps[at]) / 12_000.0;
-        segments * (0.090 + smooth(at, &|at| late(2, at) - late(0, at)))
+        segments * (apart + smooth(at, &|at| late(2, at) - late(0, at)))
     };
     let near = |at: &usize| (smooth(*at, &|at| gaps[at]) / truth(*at) - 1.0).abs() < 0.2;
-    let first = (9..gaps.len()).find(near).map_or(f64::NAN, |at| series.time_s[at]);
+    let first =
+        (9..gaps.len()).filter(|at| series.time_s[*at] >= since).find(near).map_or(f64::NAN, |at| series.time_s[at]);
     let steady = 200..gaps.len();
     let sum = |value: &dyn Fn(usize) -> f64| steady.clone().map(value).sum::<f64>();
     Some((sum(&|at| gaps[at]) / sum(&truth), first))
@@ -98,8 +100,17 @@ fn table(cc: &str, seeds: u64) -> Result<(), Failure> {
         println!("f. host {host:5}, link.fast.queue=30kB: minrtt-pr with its fast path paced {paced:.2}");
     }
     for (seed, report) in (1..).zip(with(&[stms])?) {
-        if let Some((ratio, first)) = gap(&report) {
+        if let Some((ratio, first)) = gap(&report, 0.090, 0.0) {
             println!("d. seed {seed}: gap / B_f (OWD_s - OWD_f) {ratio:.3}, first within 20% at {first:.1} s");
+        }
+    }
+    // Round trips of 20 to 5 ms and of 200 to 100 ms. The means over a second no longer mix both from 46 s on.
+    for (link, delay, apart) in [("fast", "2.5ms", 0.0975), ("slow", "50ms", 0.040)] {
+        let change = format!("link.{link}.schedule=[{{at=\"45s\",delay=\"{delay}\"}}]");
+        for (seed, report) in (1..).zip(with(&[stms, &change])?) {
+            if let Some((_, again)) = gap(&report, apart, 46.0) {
+                println!("d. seed {seed}: {link} link {delay} from 45 s: within 20% again at {again:.1} s");
+            }
         }
     }
     for host in ["2MB", "6MB"] {
