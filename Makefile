@@ -9,7 +9,7 @@ help:
 	@echo 'make explore  the property tests with new random cases, EXPLORE_CASES (default 2000) where a test sets no number'
 	@echo 'make bench  session and codec, loopback goodput, schedulers, controllers'
 	@echo 'make bench-ns3  the simulator against ns-3 on one job'
-	@echo 'make fuzz   the record parser and the session, FUZZ_SECONDS each (default 1800); needs nightly and cargo-fuzz'
+	@echo 'make fuzz   the record parser, the session, scenario files and their simulation, FUZZ_SECONDS each (default 1800); needs nightly and cargo-fuzz'
 	@echo 'make audit  licences and advisories of the dependencies; builds cargo-deny first'
 
 demo:
@@ -35,6 +35,8 @@ FUZZ_SECONDS ?= 1800
 fuzz:
 	cd fuzz && cargo +nightly fuzz run record -- -max_total_time=$(FUZZ_SECONDS) -max_len=1600
 	cd fuzz && cargo +nightly fuzz run session -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+	cd fuzz && cargo +nightly fuzz run scenario -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -dict=scenario.dict
+	cd fuzz && cargo +nightly fuzz run simulation -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -dict=scenario.dict
 
 audit:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

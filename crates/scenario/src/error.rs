@@ -4,7 +4,7 @@ use manypath_link::{ConfigError, TraceError};
 
 /// A fault in a scenario file and its place.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {problem}")]
+#[error("{file}:{line}:{column}: {}", brief(&problem.to_string()))]
 pub struct ScenarioError {
     /// The file as it was named.
     pub file: String,
@@ -14,6 +14,16 @@ pub struct ScenarioError {
     pub column: usize,
     /// What is wrong.
     pub problem: Box<Problem>,
+}
+
+/// A message without the middle of what would fill the screen: files may have keys and values of megabytes.
+fn brief(message: &str) -> String {
+    let count = message.chars().count();
+    if count <= 700 {
+        return message.to_owned();
+    }
+    let (begin, end) = (message.chars().take(300), message.chars().skip(count - 350));
+    begin.chain(" [...] ".chars()).chain(end).collect()
 }
 
 /// What is wrong with a scenario; each message says what to do.
@@ -69,6 +79,9 @@ pub enum Problem {
     /// A name is missing or has characters that reports cannot show.
     #[error("'{0}' is no name: use letters, digits, and - _ . /")]
     BadName(String),
+    /// The scenario's name cannot be shown.
+    #[error("the name of a scenario has at most 200 characters, and no line ends")]
+    BadTitle,
     /// A value that is needed is not there.
     #[error("{what} needs '{key}': {remedy}")]
     Missing {

@@ -12,7 +12,7 @@ use crate::units::{AQueue, ARate, AShare, ASize, ASpan, AnAlgorithm, Located, Te
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct File {
     /// What the scenario is called in reports; the file's name without one.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Located<String>>,
     /// Simulated time.
     pub(crate) duration: Located<Text<ASpan>>,
     /// Time at the start that summaries leave out.

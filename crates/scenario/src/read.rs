@@ -53,7 +53,7 @@ pub fn parse_with(
 fn tables(text: &str, places: &Places<'_>, overrides: &[Override]) -> Result<File, ScenarioError> {
     let syntax = |error: &toml::de::Error, base: usize| {
         let at = error.span().map_or(0, |span| span.start) + base;
-        places.error(at..at, Problem::Syntax(error.message().to_owned()))
+        places.error(at..at, Problem::Syntax(explained(error.message())))
     };
     let mut document = DeTable::parse(text).map_err(|error| syntax(&error, 0))?;
     for (given, base) in overrides.iter().zip(&places.bases) {
@@ -62,6 +62,17 @@ fn tables(text: &str, places: &Places<'_>, overrides: &[Override]) -> Result<Fil
             .map_err(|(span, problem)| places.error(span, problem))?;
     }
     File::deserialize(Deserializer::from(document)).map_err(|error| syntax(&error, 0))
+}
+
+/// What the TOML reader says, with a remedy where it has none.
+fn explained(message: &str) -> String {
+    match message {
+        "duplicate key" => "the key is given twice: keep one".to_owned(),
+        deep if deep.contains("recursion limit") || deep.contains("cannot recurse") => {
+            "nested too deeply: nothing in a scenario is more than four levels deep".to_owned()
+        }
+        other => other.to_owned(),
+    }
 }
 
 /// Where bytes stand: those of the file, then those of the overrides.

@@ -1,26 +1,26 @@
 //! From tables to a [`Scenario`]: names become indices, defaults are filled in, and what makes no sense is refused.
 
+mod bounds;
 mod connection;
 mod link;
 mod names;
 mod source;
+mod traces;
 
 use core::ops::Range;
-use std::collections::BTreeMap;
 use std::path::Path as FilePath;
-
-use manypath_core::{Bytes, Duration};
-use manypath_link::MAX_CHANGES;
 
 use crate::error::Problem;
 use crate::file::File;
 use crate::model::Scenario;
 use crate::topologies::{topologies, topology};
 use crate::units::{Located, Text};
+use manypath_core::{Bytes, Duration};
 
-use connection::expand;
+use connection::Connections;
 use names::Names;
 use source::source;
+use traces::Traces;
 
 /// The longest simulation: ten years.
 const MAX_DURATION: Duration = Duration::from_secs(10 * 366 * 86_400);
@@ -30,6 +30,9 @@ const MAX_SAMPLES: u64 = 10_000_000;
 const MAX_PACKET: Bytes = Bytes::new(65_535);
 /// The shortest time between arrivals, changes and the like.
 const MIN_INTERVAL: Duration = Duration::from_micros(1);
+
+/// The longest name of a scenario, characters.
+const MAX_TITLE: usize = 200;
 
 /// A problem and where it is.
 pub(crate) type Fault = (Range<usize>, Problem);
@@ -55,27 +58,21 @@ pub(crate) fn resolve(file: File, name: &str, folder: &FilePath) -> Result<Scena
             (located.span.clone(), Problem::UnknownTopology { name: located.value.clone(), known })
         })?),
     };
-    let mut names = Names::new(base.as_ref().map_or_else(Vec::new, |topology| topology.links.clone()));
-    for table in file.link {
-        let span = table.span;
-        names.take(table.value, folder).map_err(|problem| (span, problem))?;
+    let asked = file.topology.as_ref().map_or(0..0, |located| located.span.clone());
+    let mut names = Names::new(base.as_ref().map_or_else(Vec::new, |topology| topology.links.clone()), &asked);
+    let mut traces = Traces::new(folder);
+    for table in &file.link {
+        names.take(table, &mut traces).map_err(|problem| (table.span.clone(), problem))?;
     }
-    for link in &names.links {
-        if let Some(redraw) = &link.redraw
-            && duration.as_nanos() / redraw.every.as_nanos() >= MAX_CHANGES as u64
-        {
-            return Err((0..0, out_of_range("redraw.every", redraw.every, "a millionth of the duration or longer")));
-        }
+    let mut connections = Connections::default();
+    for table in &file.connection {
+        connections.take(table, base.as_ref(), &names)?;
     }
-    let mut taken = BTreeMap::new();
-    let mut connections = Vec::new();
-    for table in file.connection {
-        expand(&table, base.as_ref(), &names, &mut taken, &mut connections)?;
-    }
+    let Connections { all: connections, names: mut taken, .. } = connections;
     let mut sources = Vec::new();
     for Located { span, value } in file.source {
         let name = value.name.clone();
-        if taken.insert(name.clone(), ()).is_some() {
+        if !taken.insert(name.clone()) {
             return Err((span, Problem::SameName(name)));
         }
         sources.push(source(value, &names).map_err(|problem| (span, problem))?);
@@ -83,15 +80,26 @@ pub(crate) fn resolve(file: File, name: &str, folder: &FilePath) -> Result<Scena
     if connections.is_empty() && sources.is_empty() {
         return Err((0..0, Problem::Nothing));
     }
-    Ok(Scenario {
-        name: file.name.unwrap_or_else(|| name.to_owned()),
+    let scenario = Scenario {
+        name: title(file.name.as_ref(), name)?,
         duration,
         warmup,
-        sample: file.sample.map(|sample| sample.value.0),
+        sample: file.sample.as_ref().map(|sample| sample.value.0),
         links: names.links,
         connections,
         sources,
-    })
+    };
+    bounds::check(&scenario, &names.spans, file.sample.as_ref().map(|located| &located.span))?;
+    Ok(scenario)
+}
+
+/// What the scenario is called.
+fn title(given: Option<&Located<String>>, usual: &str) -> Result<String, Fault> {
+    let Some(Located { span, value }) = given else { return Ok(usual.to_owned()) };
+    if value.chars().count() > MAX_TITLE || value.chars().any(char::is_control) {
+        return Err((span.clone(), Problem::BadTitle));
+    }
+    Ok(value.clone())
 }
 
 fn checked_duration(file: &File) -> Result<Duration, Fault> {

@@ -117,7 +117,30 @@ macro_rules! written {
 written!(ARate, Rate, "a rate", "\"20Mbit\"");
 written!(ASize, Bytes, "a size", "\"64KiB\"");
 written!(ASpan, Duration, "a duration", "\"30ms\"");
-written!(AnAlgorithm, AlgorithmSpec, "an algorithm", "\"lia\" or \"mp-ol:n=5,d=0.5\"");
+
+/// A controller or scheduler with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnAlgorithm;
+
+/// The longest name with parameters, bytes: it goes into reports.
+const MAX_ALGORITHM: usize = 1000;
+
+impl Written for AnAlgorithm {
+    type Value = AlgorithmSpec;
+    const NAME: &'static str = "an algorithm";
+    const EXAMPLE: &'static str = "\"lia\" or \"mp-ol:n=5,d=0.5\"";
+
+    fn read(text: &str) -> Result<AlgorithmSpec, String> {
+        if text.len() > MAX_ALGORITHM {
+            return Err(format!(
+                "an algorithm of {} bytes: at most {MAX_ALGORITHM}, like {}",
+                text.len(),
+                Self::EXAMPLE
+            ));
+        }
+        text.parse().map_err(|error: manypath_core::SpecError| error.to_string())
+    }
+}
 
 /// A share, written in percent.
 #[derive(Clone, Copy, Debug)]

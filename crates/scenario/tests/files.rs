@@ -146,7 +146,8 @@ fn overrides_replace_values_and_obey_the_same_rules() {
     assert_eq!(scenario.connections.len(), 3);
     assert_eq!(scenario.connections[0].cc.to_string(), "mpcc-latency:omega=0.1");
     assert_eq!((scenario.connections[1].cc.to_string(), scenario.connections[1].initial_window), ("olia".into(), 4));
-    assert_eq!(scenario.connections[1].line, 50);
+    let named = template().lines().position(|line| line.starts_with("name = \"download\"")).unwrap();
+    assert_eq!(scenario.connections[1].line, named, "the line before its name");
     assert_eq!(scenario.links[0].config.loss, manypath_link::Loss::Random(0.02));
     assert_eq!(scenario.links[3].config.peak_rate().as_bps().to_string(), "1000000");
     assert_eq!(scenario.sources[0].on_off.unwrap().0, manypath_core::Duration::from_secs(7));

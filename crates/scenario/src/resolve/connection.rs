@@ -1,6 +1,6 @@
 //! Connections: their algorithms, paths, sizes and workloads.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority, Time};
 
@@ -16,10 +16,12 @@ use crate::units::{ASize, Located, Text, Timing};
 const MAX_CONNECTIONS: u64 = 100_000;
 /// The most paths of a connection.
 const MAX_PATHS: usize = 64;
+/// The most paths of all connections. Each costs some kilobytes.
+const MAX_ALL_PATHS: u64 = 200_000;
 /// The least room for a record in a packet: sessions work with no less.
 const MIN_RECORD: Bytes = Bytes::new(300);
-/// The largest buffer of a host: 1 TiB.
-const MAX_BUFFER: Bytes = Bytes::new(1 << 40);
+/// The largest buffer of a host: 4 GiB, which is what five minutes of 100 Mbit/s fill.
+const MAX_BUFFER: Bytes = Bytes::new(4 << 30);
 /// What buffers hold where nothing is said.
 const USUAL_BUFFER: Bytes = Bytes::new(16 << 20);
 
@@ -40,32 +42,47 @@ const QUIC_ACK_DELAY: Duration = Duration::from_millis(25);
 /// The least retransmission timeout of TCP (Linux's `TCP_RTO_MIN`; RFC 6298 s2.4 says one second).
 const MIN_RTO: Duration = Duration::from_millis(200);
 
-/// Makes the connections of a table.
-pub(super) fn expand(
-    table: &Located<ConnectionTable>,
-    base: Option<&Topology>,
-    names: &Names,
-    taken: &mut BTreeMap<String, ()>,
-    connections: &mut Vec<Connection>,
-) -> Result<(), Fault> {
-    let here = |problem| (table.span.clone(), problem);
-    let count = u64::from(table.value.count.unwrap_or(1));
-    if count == 0 || count + connections.len() as u64 > MAX_CONNECTIONS {
-        return Err(here(out_of_range("count", count, "1 to 100000, all connections together")));
-    }
-    check_name(&table.value.name).map_err(here)?;
-    let prototype = connection(table, base, names)?;
-    for number in 1..=count {
-        let name = match table.value.count {
-            None => prototype.name.clone(),
-            Some(_) => format!("{}-{number}", prototype.name),
-        };
-        if taken.insert(name.clone(), ()).is_some() {
-            return Err(here(Problem::SameName(name)));
+/// The connections so far.
+#[derive(Default)]
+pub(super) struct Connections {
+    pub(super) all: Vec<Connection>,
+    /// Their names.
+    pub(super) names: BTreeSet<String>,
+    paths: u64,
+}
+
+impl Connections {
+    /// Takes a table: one connection, or `count` equal ones.
+    pub(super) fn take(
+        &mut self,
+        table: &Located<ConnectionTable>,
+        base: Option<&Topology>,
+        names: &Names,
+    ) -> Result<(), Fault> {
+        let here = |problem| (table.span.clone(), problem);
+        let count = u64::from(table.value.count.unwrap_or(1));
+        if count == 0 || count + self.all.len() as u64 > MAX_CONNECTIONS {
+            return Err(here(out_of_range("count", count, "1 to 100000, all connections together")));
         }
-        connections.push(Connection { name, ..prototype.clone() });
+        check_name(&table.value.name).map_err(here)?;
+        let prototype = connection(table, base, names)?;
+        self.paths += count * prototype.paths.len() as u64;
+        if self.paths > MAX_ALL_PATHS {
+            let what = "the number of paths of all connections";
+            return Err(here(out_of_range(what, self.paths, "at most 200000")));
+        }
+        for number in 1..=count {
+            let name = match table.value.count {
+                None => prototype.name.clone(),
+                Some(_) => format!("{}-{number}", prototype.name),
+            };
+            if !self.names.insert(name.clone()) {
+                return Err(here(Problem::SameName(name)));
+            }
+            self.all.push(Connection { name, ..prototype.clone() });
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names: &Names) -> Result<Connection, Fault> {
@@ -153,7 +170,7 @@ fn sizes(table: &ConnectionTable) -> Result<Sizes, Problem> {
 fn buffer(key: &'static str, given: Option<Text<ASize>>, packet: Bytes) -> Result<Bytes, Problem> {
     let buffer = given.map_or(USUAL_BUFFER, |buffer| buffer.0);
     if buffer < packet * 2 || buffer > MAX_BUFFER {
-        return Err(out_of_range(key, buffer, "at least two packets and at most 1TiB"));
+        return Err(out_of_range(key, buffer, "at least two packets and at most 4GiB"));
     }
     Ok(buffer)
 }

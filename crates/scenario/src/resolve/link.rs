@@ -1,19 +1,14 @@
 //! One link: from its table to the model.
 
-use std::path::Path as FilePath;
-
 use manypath_core::{Duration, Rate, Time};
-use manypath_link::{Capacity, Change, GilbertElliott, Link as LinkModel, LinkConfig, Loss, Red, Trace};
+use manypath_link::{Capacity, Change, GilbertElliott, LinkConfig, Loss, Red};
 
+use super::traces::Traces;
 use super::{both, out_of_range};
 use crate::error::Problem;
 use crate::file::{ChangeTable, DrawTable, LinkTable, RedTable, RedrawTable};
 use crate::model::{Draw, Link, Redraw};
-use crate::read::read_file;
 use crate::units::{Text, Written};
-
-/// The longest trace, bytes.
-const MAX_TRACE: usize = 64 << 20;
 
 /// A link that the topology does not have: it must say rate, delay and queue.
 pub(super) fn new_link(table: &LinkTable) -> Result<Link, Problem> {
@@ -29,12 +24,12 @@ pub(super) fn new_link(table: &LinkTable) -> Result<Link, Problem> {
     Ok(Link { name: table.name.clone(), from, to, config, redraw: None })
 }
 
-pub(super) fn change_link(link: &mut Link, table: &LinkTable, folder: &FilePath) -> Result<(), Problem> {
+pub(super) fn change_link(link: &mut Link, table: &LinkTable, traces: &mut Traces<'_>) -> Result<(), Problem> {
     let config = &mut link.config;
     match (&table.rate, &table.trace) {
         (Some(_), Some(_)) => return Err(both(&table.name, "rate", "trace")),
         (Some(Text(rate)), None) => config.capacity = Capacity::Rate(*rate),
-        (None, Some(path)) => config.capacity = Capacity::Trace(read_trace(folder, path)?),
+        (None, Some(path)) => config.capacity = Capacity::Trace(traces.read(path)?),
         (None, None) => {}
     }
     config.delay = table.delay.map_or(config.delay, |delay| delay.0);
@@ -123,13 +118,7 @@ fn draw<W: Written>(table: &DrawTable<W>, number: impl Fn(&W::Value) -> f64) -> 
     }
 }
 
-fn read_trace(folder: &FilePath, path: &str) -> Result<Trace, Problem> {
-    let text = read_file(&folder.join(path), MAX_TRACE)
-        .map_err(|error| Problem::TraceFile { path: path.to_owned(), reason: error.to_string() })?;
-    text.parse().map_err(|source| Problem::Trace { path: path.to_owned(), source })
-}
-
 pub(super) fn check_link(link: &Link) -> Result<(), Problem> {
     let problem = |source| Problem::Link { name: link.name.clone(), source };
-    LinkModel::new(&link.config, 0, &link.name).map(drop).map_err(problem)
+    link.config.validate().map_err(problem)
 }

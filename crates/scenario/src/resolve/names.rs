@@ -1,34 +1,50 @@
 //! Links by name, and routes over them.
 
+use core::ops::Range;
 use std::collections::BTreeMap;
-use std::path::Path as FilePath;
 
 use manypath_link::{Capacity, LinkConfig, Loss, QueueLimit};
 
 use super::link::{change_link, check_link, new_link};
-use super::{both, check_name};
+use super::traces::Traces;
+use super::{both, check_name, out_of_range};
 use crate::error::Problem;
 use crate::file::LinkTable;
 use crate::model::Link;
 use crate::topologies::{BACK_QUEUE, back_name};
-use crate::units::Text;
+use crate::units::{Located, Text};
+
+/// The most links of a route: beyond it, it would be a circle or a mistake.
+const MAX_ROUTE: usize = 64;
 
 /// The links so far, by name.
 pub(super) struct Names {
     pub(super) links: Vec<Link>,
+    /// Where each link is described.
+    pub(super) spans: Vec<Range<usize>>,
     index: BTreeMap<String, usize>,
 }
 
 impl Names {
-    /// The links of a topology, whose names differ.
-    pub(super) fn new(links: Vec<Link>) -> Self {
+    /// The links of a topology, whose names differ, and the place that asks for it.
+    pub(super) fn new(links: Vec<Link>, span: &Range<usize>) -> Self {
         let index = links.iter().enumerate().map(|(index, link)| (link.name.clone(), index)).collect();
-        Self { links, index }
+        Self { spans: vec![span.clone(); links.len()], links, index }
     }
 
-    fn add(&mut self, link: Link) {
-        self.index.insert(link.name.clone(), self.links.len());
-        self.links.push(link);
+    /// A link under its name, in the place of one that has it.
+    fn put(&mut self, link: Link, span: &Range<usize>) {
+        match self.index.get(&link.name) {
+            Some(index) => {
+                self.links[*index] = link;
+                self.spans[*index] = span.clone();
+            }
+            None => {
+                self.index.insert(link.name.clone(), self.links.len());
+                self.links.push(link);
+                self.spans.push(span.clone());
+            }
+        }
     }
 
     fn find(&self, name: &str) -> Result<usize, Problem> {
@@ -42,25 +58,19 @@ impl Names {
     }
 
     /// Takes a table: a new link, or a change of one there is.
-    pub(super) fn take(&mut self, table: LinkTable, folder: &FilePath) -> Result<(), Problem> {
+    pub(super) fn take(&mut self, table: &Located<LinkTable>, traces: &mut Traces<'_>) -> Result<(), Problem> {
+        let Located { span, value: table } = table;
         check_name(&table.name)?;
-        let known = self.index.get(&table.name).copied();
-        let mut link = match known {
-            Some(index) => self.links[index].clone(),
-            None => new_link(&table)?,
+        let mut link = match self.index.get(&table.name) {
+            Some(index) => self.links[*index].clone(),
+            None => new_link(table)?,
         };
-        change_link(&mut link, &table, folder)?;
+        change_link(&mut link, table, traces)?;
         check_link(&link)?;
-        let back = self.back_of(&table, &link)?;
-        match known {
-            Some(index) => self.links[index] = link,
-            None => self.add(link),
-        }
+        let back = self.back_of(table, &link)?;
+        self.put(link, span);
         if let Some(back) = back {
-            match self.index.get(&back.name).copied() {
-                Some(index) => self.links[index] = back,
-                None => self.add(back),
-            }
+            self.put(back, span);
         }
         Ok(())
     }
@@ -99,6 +109,9 @@ impl Names {
 
     /// A route of names as indices.
     pub(super) fn route(&self, names: &[String]) -> Result<Vec<usize>, Problem> {
+        if names.len() > MAX_ROUTE {
+            return Err(out_of_range("the number of links of a route", names.len(), "at most 64"));
+        }
         let mut route = Vec::new();
         for name in names {
             let index = self.find(name)?;
