@@ -111,6 +111,7 @@ fn held(link: &Link, packet: Bytes) -> f64 {
     let queue = match link.config.queue {
         QueueLimit::Packets(packets) => packet.as_f64() * packets as f64,
         QueueLimit::Bytes(bytes) => bytes.as_f64(),
+        QueueLimit::Wait(wait) => rate / 8.0 * wait.as_secs_f64(),
     };
     rate.min(manypath_link::MAX_RATE_BPS) / 8.0 * delay.min(manypath_link::MAX_DELAY.as_secs_f64()) + queue
 }
