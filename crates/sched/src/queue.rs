@@ -33,8 +33,8 @@ pub struct Queue {
     lost: RangeSet,
     /// Sent and not below the left edge; sorted, disjoint.
     segments: VecDeque<Segment>,
-    /// Sequence numbers acknowledged above the left edge.
-    acked_above: u64,
+    /// Acknowledged above the left edge: the segments that say so.
+    acked: RangeSet,
     /// Whether an application waits for room in the sender's memory.
     writer_waits: bool,
 }
@@ -52,7 +52,7 @@ impl Queue {
             unsent: Unsent::new(),
             lost: RangeSet::new(),
             segments: VecDeque::new(),
-            acked_above: 0,
+            acked: RangeSet::new(),
             writer_waits: false,
         }
     }
@@ -363,20 +363,14 @@ impl Queue {
         if to <= self.left {
             return 0;
         }
-        let passed = DataRange::between(self.left, to);
         let mut count = 0;
-        while let Some(first) = self.segments.front() {
-            if first.acked {
-                self.acked_above -= first.range.intersect(&passed).len();
-            }
-            if first.range.end > to {
-                break;
-            }
+        while self.segments.front().is_some_and(|first| first.range.end <= to) {
             self.segments.pop_front();
             count += 1;
         }
         self.left = to;
         self.lost.remove_below(to);
+        self.acked.remove_below(to);
         while self.extents.front().is_some_and(|extent| extent.range.end <= to) {
             self.extents.pop_front();
         }
@@ -386,34 +380,46 @@ impl Queue {
     /// Records that the receiver has the segments that lie within `range`, above the left edge. Returns the bytes newly
     /// acknowledged.
     pub fn on_selective_ack(&mut self, range: DataRange) -> u64 {
-        let mut newly = 0;
+        let before = self.acked.total();
+        let mut from = range.start;
+        // Ranges grow by a segment or two from one acknowledgement to the next: what is known is passed over, not walked.
+        while from < range.end {
+            from = match self.acked.at_or_after(from) {
+                Some(known) if known.start <= from => known.end,
+                next => {
+                    let until = next.map_or(range.end, |next| next.start.min(range.end));
+                    self.acknowledge_segments(DataRange::between(from, until));
+                    until
+                }
+            };
+        }
+        self.acked.total() - before
+    }
+
+    /// Marks the segments that lie within `range`, of which none is acknowledged.
+    fn acknowledge_segments(&mut self, range: DataRange) {
         // A segment in which the left edge stopped begins there, as far as the receiver is concerned.
         let left = self.left;
         let guess =
             self.segment_index(range.start).filter(|at| self.segments[*at].range.start.max(left) == range.start);
         let mut index =
             guess.unwrap_or_else(|| self.segments.partition_point(|held| held.range.start.max(left) < range.start));
-        while let Some(segment) = self.segments.get_mut(index) {
-            if segment.range.end > range.end {
-                break;
-            }
-            if !segment.acked {
-                segment.acked = true;
-                let held = segment.range;
-                newly += held.end - held.start.max(self.left);
-                if !self.lost.is_empty() {
-                    self.lost.remove(held);
-                }
+        while let Some(segment) = self.segments.get_mut(index)
+            && segment.range.end <= range.end
+        {
+            segment.acked = true;
+            let held = DataRange::between(segment.range.start.max(left), segment.range.end);
+            self.acked.insert(held);
+            if !self.lost.is_empty() {
+                self.lost.remove(held);
             }
             index += 1;
         }
-        self.acked_above += newly;
-        newly
     }
 
     /// Bytes acknowledged above the left edge.
     pub fn acked_above(&self) -> Bytes {
-        Bytes::new(self.acked_above)
+        Bytes::new(self.acked.total())
     }
 
     /// Turns everything of `flow` that is not acknowledged into abandoned data.
