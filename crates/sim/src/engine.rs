@@ -7,7 +7,6 @@ use crate::error::RunError;
 use crate::events::Target;
 use crate::host::{End, World};
 use crate::observer::Observer;
-use crate::packet::Packet;
 use crate::recorder::Recorder;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
@@ -59,9 +58,7 @@ impl Simulation {
             self.steps += 1;
             let target = key.target();
             if let Target::Link(index) = target {
-                if let Some(packet) = self.world.network.receive(index, &mut self.world.events) {
-                    self.arrive(&packet)?;
-                }
+                self.arrive(index)?;
                 continue;
             }
             self.world.events.take();
@@ -82,15 +79,17 @@ impl Simulation {
         Ok(false)
     }
 
-    /// A packet comes out of a link.
+    /// The first packet of a link comes out of it.
     #[inline]
-    fn arrive(&mut self, packet: &Packet) -> Result<(), RunError> {
-        if !self.world.network.has_arrived(packet) {
-            self.world.send(*packet);
+    fn arrive(&mut self, link: u32) -> Result<(), RunError> {
+        let Some(packet) = self.world.network.arriving(link).copied() else { return Ok(()) };
+        self.world.network.take(link, &mut self.world.events);
+        if !self.world.network.has_arrived(&packet) {
+            self.world.send(packet);
             return Ok(());
         }
         match self.ends.get_mut(packet.to as usize) {
-            Some(end) => end.on_packet(packet, &mut self.world),
+            Some(end) => end.on_packet(&packet, &mut self.world),
             None => Ok(()),
         }
     }

@@ -88,14 +88,20 @@ impl Network {
         }
     }
 
+    /// The packet that arrives next on a link, where there is one.
+    #[inline]
+    pub(crate) fn arriving(&self, index: u32) -> Option<&Packet> {
+        self.wires[index as usize].flying.front().map(|first| &first.packet)
+    }
+
     /// Takes out the packet that arrives next on a link.
     #[inline]
-    pub(crate) fn receive(&mut self, index: u32, events: &mut Events) -> Option<Packet> {
+    pub(crate) fn take(&mut self, index: u32, events: &mut Events) {
         let wire = &mut self.wires[index as usize];
-        let first = wire.flying.pop_front()?;
+        if wire.flying.pop_front().is_some() {
+            wire.arrived += 1;
+        }
         events.set_arrival(index, wire.flying.front().map(|next| next.key));
-        wire.arrived += 1;
-        Some(first.packet)
     }
 }
 

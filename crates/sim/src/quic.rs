@@ -18,12 +18,24 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 s6.2.2: the round-trip time assumed before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
+/// A packet that left. Small, since every packet in flight has one.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Time,
-    /// The session's number for it; `None` for the carrier's own probes.
-    packet: Option<PacketNumber>,
+    /// How far the session's number for it is behind the carrier's, whose own probes the session does not count;
+    /// [`PROBE`]: it is one of those.
+    behind: u32,
     resolved: bool,
+}
+
+/// Marks the carrier's own probes: fewer than 2^32 ever leave.
+const PROBE: u32 = u32::MAX;
+
+impl Sent {
+    /// The session's number; `None` for the carrier's own probes. `number`: the carrier's.
+    fn packet(&self, number: u64) -> Option<PacketNumber> {
+        (self.behind != PROBE).then(|| PacketNumber(number - u64::from(self.behind)))
+    }
 }
 
 /// The sending half: which packets have arrived, which are lost?
@@ -66,9 +78,11 @@ impl Sender {
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, packet: Option<PacketNumber>) -> Number {
         let ahead = self.sent.len();
-        self.sent.push_back(Sent { at: now, packet, resolved: false });
+        let number = self.base + ahead as u64;
+        let behind = packet.map_or(PROBE, |packet| u32::try_from(number - packet.0).unwrap_or(PROBE));
+        self.sent.push_back(Sent { at: now, behind, resolved: false });
         self.last_sent = now;
-        Number { number: self.base + ahead as u64, unresolved: u32::try_from(ahead).unwrap_or(u32::MAX) }
+        Number { number, unresolved: u32::try_from(ahead).unwrap_or(u32::MAX) }
     }
 
     /// Takes an acknowledgement; tells `fate` of every session packet that it decides.
@@ -83,7 +97,7 @@ impl Sender {
         {
             // RFC 9002 s5.1: a sample only when the largest is newly acknowledged. s5.3: a delay above the limit is cut.
             let delay = Duration::from_nanos(ack.delay_nanos).min(self.max_ack_delay);
-            let charged = sent.packet.filter(|_| marks);
+            let charged = sent.packet(largest).filter(|_| marks);
             self.rtt.on_sample(now.since(sent.at), delay);
             self.largest_acked = Some(largest);
             if let Some(packet) = charged {
@@ -96,7 +110,7 @@ impl Sender {
             for number in first.max(self.base)..end.min(next) {
                 if let Some(sent) = self.resolve(number) {
                     progress = true;
-                    if let Some(packet) = sent.packet {
+                    if let Some(packet) = sent.packet(number) {
                         fate(packet, Fate::Acked);
                     }
                 }
@@ -125,7 +139,7 @@ impl Sender {
             let lost_at = sent.at + patience;
             if number + PACKET_THRESHOLD <= largest || lost_at <= now {
                 self.resolve(number);
-                if let Some(packet) = sent.packet {
+                if let Some(packet) = sent.packet(number) {
                     fate(packet, Fate::Lost);
                 }
             } else {
