@@ -110,6 +110,10 @@ impl Session {
         if self.queue.is_empty() {
             return Decision::Wait;
         }
+        if self.queue.unsent().is_zero() {
+            // Schedulers ask whether a writer waits: only one for whom there is no room does.
+            self.wake_writers();
+        }
         let choice = self.scheduler.pick(now, &self.view, &self.queue);
         if let Some(trace) = &mut self.trace {
             trace.report(now, choice, self.scheduler.reason(), &self.queue);

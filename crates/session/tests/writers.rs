@@ -1,0 +1,64 @@
+//! What schedulers are told of applications that wait.
+
+use std::sync::{Arc, Mutex};
+
+use manypath_core::{AlgorithmSpec, Bytes, SubflowId, Time, View};
+use manypath_sched::{Choice, Queue, Scheduler};
+use manypath_session::record::{Ack, Record};
+use manypath_session::{Config, PathInit, Role, Session, SessionEvent};
+
+/// Sends in order on the only path, and notes what it is told when nothing is left to send.
+#[derive(Debug)]
+struct Witness(Arc<Mutex<Vec<bool>>>);
+
+impl Scheduler for Witness {
+    fn pick(&mut self, _now: Time, view: &View, queue: &Queue) -> Choice {
+        if queue.unsent().is_zero() {
+            self.0.lock().unwrap().push(queue.writer_waits());
+        }
+        match queue.head(view.subflows[0].mss) {
+            Some(range) if view.subflows[0].has_room() => Choice::Send { subflow: SubflowId(0), range },
+            _ => Choice::Wait,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        "in order"
+    }
+}
+
+#[test]
+fn only_a_writer_without_room_holds_up() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+    let config = Config { send_buffer: Bytes::new(20_000), ..Config::new(Role::Client) };
+    let header = config.record_header;
+    let mut session = Session::new(config, cc, Box::new(Witness(seen.clone())));
+    let id = session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_000) + header)).unwrap();
+    let flow = session.open_flow().unwrap();
+    let accepted = session.write(Time::ZERO, flow, 100_000).unwrap();
+    assert_eq!(accepted, 20_000);
+
+    // Ten packets fill the initial window; ten remain.
+    let packets: Vec<_> =
+        std::iter::from_fn(|| session.poll_transmit(Time::ZERO)).filter_map(|transmit| transmit.packet).collect();
+    assert_eq!((packets.len(), session.queue().unsent()), (10, Bytes::new(10_000)));
+    assert!(seen.lock().unwrap().is_empty());
+
+    // They arrive: half of the memory is free, and the others leave until nothing is left to send.
+    let now = Time::from_millis(20);
+    let ack =
+        Ack { left: session.queue().left_edge() + 10_000, window_end: session.queue().window_end(), ..Ack::default() };
+    session.on_record(now, id, &Record::Ack(ack), false).unwrap();
+    packets.iter().for_each(|packet| session.on_acked(now, id, *packet));
+    let sent = std::iter::from_fn(|| session.poll_transmit(now)).filter(|transmit| transmit.packet.is_some()).count();
+    assert_eq!(sent, 10);
+    assert_eq!(*seen.lock().unwrap(), [false]);
+    let woken = std::iter::from_fn(|| session.poll_event()).filter(|event| *event == SessionEvent::Writable(flow));
+    assert_eq!(woken.count(), 1);
+
+    // Memory is full again: now somebody waits.
+    assert_eq!(session.write(now, flow, 80_000).unwrap(), 10_000);
+    while session.poll_transmit(now).is_some() {}
+    assert_eq!(seen.lock().unwrap().last(), Some(&true));
+}
