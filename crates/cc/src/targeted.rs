@@ -80,7 +80,7 @@ impl<C: CongestionControl> Targeted<C> {
     }
 }
 
-/// Reads the target of a registry row with the parameters of [`PARAMETERS`]; `None`: there is no target.
+/// Reads the target of a registry row with the parameters of `PARAMETERS`; `None`: there is no target.
 ///
 /// # Errors
 /// If a value is out of range.
