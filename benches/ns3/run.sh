@@ -26,7 +26,7 @@ done
 ${CXX:-c++} -std=c++17 -O2 -DNDEBUG "$here/two_links.cc" -o "$build/two_links" $flags
 
 cd "$here/../.."
-# The bench profile has whole-program optimisation, as the release profile has.
+# The bench profile has whole-program optimisation.
 cargo bench -q -p manypath-sim --bench throughput --no-run
 ours() { cargo bench -q -p manypath-sim --bench throughput -- "$seconds"; }
 
