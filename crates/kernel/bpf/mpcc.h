@@ -13,7 +13,7 @@
 /*
  * Defaults: MPCC s7.1, and its release where the paper gives none. Slow start is the release's, where `mpcc-latency` in Rust has
  * the paper's: on a path with 1% of random loss the paper's leaves with the first packet lost, at a few Mbit/s, where the
- * noise of loss in an interval hides the gradient (docs/kernel.md has the numbers).
+ * noise of loss in an interval hides the gradient.
  */
 TUNABLES = {
 	.loss_weight_ppm = 11350000,
