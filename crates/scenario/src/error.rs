@@ -92,6 +92,9 @@ pub enum Problem {
         /// What to write.
         remedy: &'static str,
     },
+    /// The first path of a connection says when it joins.
+    #[error("the first path of connection '{0}' joins nothing: write start for when the connection begins")]
+    FirstJoins(String),
     /// Values exclude each other.
     #[error("{what} has both '{first}' and '{second}': keep one")]
     Both {

@@ -190,6 +190,12 @@ pub(crate) struct ConnectionTable {
     pub(crate) on_off: Option<OnOffTable>,
     /// When it starts.
     pub(crate) start: Option<Text<ASpan>>,
+    /// It starts up to this much later, drawn evenly: every seed has its own time.
+    pub(crate) start_spread: Option<Text<ASpan>>,
+    /// How long after the subflow before it each subflow joins, where its path says nothing else; at once without it.
+    pub(crate) join_after: Option<Text<ASpan>>,
+    /// Each subflow joins up to this much later, drawn evenly: every seed has its own times.
+    pub(crate) join_spread: Option<Text<ASpan>>,
     /// When it stops writing.
     pub(crate) stop: Option<Text<ASpan>>,
     /// Size of a full data packet on the wire, from the IP header on.
@@ -246,6 +252,8 @@ pub(crate) struct PathTable {
     pub(crate) cost: Option<f64>,
     /// Whether the path is used only when no other can be.
     pub(crate) backup: bool,
+    /// How long after the subflow of the path before it its subflow joins.
+    pub(crate) join_after: Option<Text<ASpan>>,
 }
 
 /// Files that arrive one after another.

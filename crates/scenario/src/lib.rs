@@ -12,6 +12,7 @@
 mod background;
 mod error;
 mod file;
+mod joins;
 mod model;
 mod overrides;
 mod read;

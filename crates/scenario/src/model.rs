@@ -106,8 +106,12 @@ pub struct Connection {
     pub paths: Vec<Path>,
     /// What it sends.
     pub workload: Workload,
-    /// When it starts.
+    /// When it starts, at the earliest.
     pub start: Time,
+    /// The most by which it starts later: [`joins`](Self::joins) draws the time.
+    pub start_spread: Duration,
+    /// The most by which each subflow but the first joins later than its path says.
+    pub join_spread: Duration,
     /// When it stops writing; `None`: never.
     pub stop: Option<Time>,
     /// Size on the wire of a full data packet, from the IP header on.
@@ -143,6 +147,8 @@ pub struct Path {
     pub cost: f64,
     /// Everyday path or backup.
     pub priority: Priority,
+    /// How long after the subflow of the path before it its subflow joins, at the earliest; zero for the first.
+    pub join_after: Duration,
 }
 
 /// What a connection sends.

@@ -64,4 +64,5 @@ fn write_connection(out: &mut String, role: &Role) {
     for path in &role.paths {
         let _ = writeln!(out, "# a path over {}", path.join(", "));
     }
+    *out += "# start-spread = \"100ms\"  # starts up to this much later, at a time of the seed's\n";
 }

@@ -76,10 +76,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(connection: &Connection, seed: u64, log: bool) -> Self {
+    /// `start`: when the connection starts in this run.
+    pub(crate) fn new(connection: &Connection, start: Time, seed: u64, log: bool) -> Self {
         Self {
             workload: connection.workload.clone(),
-            start: connection.start,
+            start,
             stop: connection.stop.unwrap_or(Time::MAX),
             random: manypath_link::generator(seed, &format!("{}/application", connection.name)),
             flows: BTreeMap::new(),

@@ -2,6 +2,7 @@
 
 use manypath_core::Time;
 use manypath_scenario::Scenario;
+use manypath_session::PathInit;
 
 use crate::error::RunError;
 use crate::events::Target;
@@ -14,6 +15,15 @@ use crate::source::Background;
 /// How many events happen between two looks of the observer: some ten milliseconds.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 
+/// A subflow that joins later: its connection's next.
+#[derive(Clone, Debug)]
+pub(crate) struct Join {
+    pub(crate) connection: usize,
+    /// The connection's name.
+    pub(crate) name: String,
+    pub(crate) init: PathInit,
+}
+
 /// A run under way.
 #[derive(Debug)]
 pub(crate) struct Simulation {
@@ -21,6 +31,8 @@ pub(crate) struct Simulation {
     /// Connection `i` has ends `2 i`, which sends, and `2 i + 1`.
     pub(crate) ends: Vec<End>,
     pub(crate) sources: Vec<Background>,
+    /// Subflows that are not there from the start of their connection.
+    pub(crate) joins: Vec<Join>,
     /// Events that happened.
     pub(crate) steps: u64,
     /// Where summaries begin.
@@ -70,6 +82,7 @@ impl Simulation {
                     }
                 }
                 Target::Source(index) => self.source(index),
+                Target::Join(index) => self.join(index)?,
                 Target::Sample => self.sample(),
                 Target::WarmedUp => self.warmed_up(),
                 Target::Link(_) => {}
@@ -103,6 +116,16 @@ impl Simulation {
         if let Some(again) = again {
             self.world.events.schedule(again, Target::Source(index));
         }
+    }
+
+    /// A subflow joins, at both ends at once: the handshake takes no time, as that of the first takes none.
+    fn join(&mut self, index: u32) -> Result<(), RunError> {
+        let Join { connection, name, init } = &self.joins[index as usize];
+        for end in [connection * 2 + 1, connection * 2] {
+            let joined = self.ends[end].join(*init, &mut self.world);
+            joined.map_err(|source| RunError::Path { connection: name.clone(), source })?;
+        }
+        Ok(())
     }
 
     fn warmed_up(&mut self) {

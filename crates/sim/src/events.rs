@@ -21,13 +21,15 @@ pub(crate) enum Target {
     Application(u32),
     /// This source sends.
     Source(u32),
+    /// This one of the subflows that join later joins.
+    Join(u32),
     /// Time series take their values.
     Sample,
     /// Summaries begin.
     WarmedUp,
 }
 
-/// Bits of a key for the index of a target. Scenarios bound links, ends and sources far below 2^24.
+/// Bits of a key for the index of a target. Scenarios bound links, ends, subflows and sources far below 2^24.
 const INDEX_BITS: u32 = 24;
 /// Bits of a key for what kind of target it is.
 const KIND_BITS: u32 = 3;
@@ -52,6 +54,7 @@ impl Key {
             Target::Source(index) => (3, index),
             Target::Sample => (4, 0),
             Target::WarmedUp => (5, 0),
+            Target::Join(index) => (6, index),
         };
         debug_assert!(index >> INDEX_BITS == 0, "{target:?}");
         let number = number % (1 << NUMBER_BITS);
@@ -76,7 +79,8 @@ impl Key {
             2 => Target::Application(index),
             3 => Target::Source(index),
             4 => Target::Sample,
-            _ => Target::WarmedUp,
+            5 => Target::WarmedUp,
+            _ => Target::Join(index),
         }
     }
 }
@@ -205,7 +209,9 @@ mod tests {
     #[test]
     fn keys_keep_their_targets() {
         let last = (1 << INDEX_BITS) - 1;
-        for target in [Target::Link(0), Target::Timer(5), Target::Application(last), Target::Source(last)] {
+        for target in
+            [Target::Link(0), Target::Timer(5), Target::Application(last), Target::Source(last), Target::Join(9)]
+        {
             let key = Key::new(Time::from_nanos(u64::MAX - 1), (1 << NUMBER_BITS) + 77, target);
             assert_eq!((key.at(), key.target()), (Time::from_nanos(u64::MAX - 1), target));
         }

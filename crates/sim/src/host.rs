@@ -3,7 +3,7 @@
 use manypath_core::{Bytes, PacketNumber, SubflowId, Time};
 use manypath_link::{DropCause, Ecn};
 use manypath_session::record::Record;
-use manypath_session::{Received, Session, SessionEvent, Transmit};
+use manypath_session::{PathError, PathInit, Received, Session, SessionEvent, Transmit};
 
 use crate::ack::CarrierAck;
 use crate::application::{Reader, Writer};
@@ -98,6 +98,13 @@ impl End {
         let ecn = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
         let (armed, reader) = (Time::MAX, Reader::default());
         Self { index, session, carriers, armed, sizes, ecn, writer: None, reader }
+    }
+
+    /// The next subflow joins now; its carrier is there since the beginning.
+    pub(crate) fn join(&mut self, init: PathInit, world: &mut World) -> Result<(), PathError> {
+        self.session.add_path(world.now, init)?;
+        self.wake(world);
+        Ok(())
     }
 
     /// A packet has come.

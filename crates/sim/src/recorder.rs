@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use manypath_cc::Probe;
-use manypath_core::{Bytes, Duration, Rate, SubflowId, jain_index};
+use manypath_core::{Bytes, Duration, Rate, SubflowId, SubflowView, jain_index};
 use manypath_scenario::Scenario;
 use manypath_session::Session;
 
@@ -108,7 +108,11 @@ fn subflows(
     for (number, series) in series.subflows.iter_mut().enumerate() {
         let earlier = before.subflows.get(number).copied().unwrap_or_default();
         let now = &counts.subflows[number];
-        let view = &sender.view().subflows[number];
+        // Paths are at most 64.
+        let id = SubflowId(u32::try_from(number).unwrap_or(u32::MAX));
+        let absent = SubflowView::new(id, Bytes::ZERO);
+        let joined = sender.view().subflows.get(number);
+        let view = joined.unwrap_or(&absent);
         let bytes = Bytes::new(now.sent.bytes - earlier.sent.bytes);
         sent += bytes;
         cost += bytes.as_f64() * view.cost;
@@ -117,11 +121,11 @@ fn subflows(
         series.in_flight_bytes.push(view.in_flight.get());
         series.pacing_bps.push(view.pacing.map_or(f64::NAN, Rate::as_bps));
         series.srtt_s.push(view.srtt.map_or(f64::NAN, Duration::as_secs_f64));
-        // Paths are at most 64.
-        let id = SubflowId(u32::try_from(number).unwrap_or(u32::MAX));
         let mut inspector = Inspector { values: &mut series.inspected, held };
-        sender.controller().inspect(id, &mut inspector);
-        sender.scheduler().inspect(id, &mut |name, value| inspector.value(name, value));
+        if joined.is_some() {
+            sender.controller().inspect(id, &mut inspector);
+            sender.scheduler().inspect(id, &mut |name, value| inspector.value(name, value));
+        }
         inspector.finish();
     }
     series.sending_bps.push(per_second(sent, interval));

@@ -2,14 +2,14 @@
 
 use manypath_core::{Bytes, Time};
 use manypath_link::Link;
-use manypath_scenario::{Connection, Scenario, Transport};
+use manypath_scenario::{Connection, Path, Scenario, Transport};
 use manypath_session::{Carriage, Config, PathInit, PeerLimits, Role, Session};
 use rand_core::Rng;
 
 use crate::application::Writer;
 use crate::carrier::{Carrier, Receiver, Sender, Sent};
 use crate::causes::Causes;
-use crate::engine::Simulation;
+use crate::engine::{Join, Simulation};
 use crate::error::RunError;
 use crate::events::Target;
 use crate::files::FileLog;
@@ -37,14 +37,29 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
     let mut world = World::new(Network::new(links.collect::<Result<_, _>>()?), Time::ZERO + scenario.warmup);
     let measured = scenario.sample.is_some();
     let mut ends = Vec::new();
+    let mut joins = Vec::new();
     for (index, connection) in scenario.connections.iter().enumerate() {
+        let times = connection.joins(seed);
+        let start = times.first().copied().unwrap_or(connection.start);
+        // Those that are there from the start, and those that come.
+        let present = times.partition_point(|at| *at == start);
+        for (path, at) in connection.paths.iter().zip(&times).skip(present) {
+            // Paths of a scenario are counted in 32 bits with room.
+            world.events.schedule(*at, Target::Join(u32::try_from(joins.len()).unwrap_or(u32::MAX)));
+            joins.push(Join { connection: index, name: connection.name.clone(), init: init(connection, path) });
+        }
         // A scenario's connections are counted in 32 bits with room.
         let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
-        let mut sender = end(connection, number * 2, seed, &mut world.network.routes)?;
-        sender.writer = Some(Writer::new(connection, seed, measured));
+        let mut one = |index| {
+            let mut end = end(connection, index, seed, &mut world.network.routes)?;
+            add_paths(&mut end.session, connection, start, present)?;
+            Ok::<_, RunError>(end)
+        };
+        let mut sender = one(number * 2)?;
+        sender.writer = Some(Writer::new(connection, start, seed, measured));
         ends.push(sender);
-        ends.push(end(connection, number * 2 + 1, seed, &mut world.network.routes)?);
-        world.events.schedule(connection.start, Target::Application(number));
+        ends.push(one(number * 2 + 1)?);
+        world.events.schedule(start, Target::Application(number));
         if measured {
             world.meters.push(Meter::new(connection.paths.len()));
         }
@@ -64,7 +79,7 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
         world.events.schedule(Time::ZERO + interval, Target::Sample);
         Recorder::new(interval, scenario)
     });
-    let mut simulation = Simulation { world, ends, sources, steps: 0, baseline: Snapshot::default(), recorder };
+    let mut simulation = Simulation { world, ends, sources, joins, steps: 0, baseline: Snapshot::default(), recorder };
     simulation.baseline = Snapshot::take(&mut simulation);
     Ok(simulation)
 }
@@ -100,18 +115,28 @@ fn end(connection: &Connection, index: u32, seed: u64, routes: &mut Routes) -> R
     let cc_seed = manypath_link::generator(seed, &format!("{}/cc", connection.name)).next_u64();
     let cc = manypath_cc::create(&connection.cc, cc_seed).map_err(algorithm)?;
     let scheduler = manypath_sched::create(&connection.scheduler).map_err(algorithm)?;
-    let mut session = Session::new(config, cc, scheduler);
+    let session = Session::new(config, cc, scheduler);
     let mut carriers = Vec::new();
     for path in &connection.paths {
-        let max_datagram = connection.packet - connection.overhead;
-        let init = PathInit { max_datagram, cost: path.cost, priority: path.priority };
-        let added = session.add_path(connection.start, init);
-        added.map_err(|source| RunError::Path { connection: connection.name.clone(), source })?;
         let links = if role == Role::Client { &path.forward } else { &path.backward };
         let (sender, receiver) = halves(connection);
         carriers.push(Carrier { sender, receiver, route: routes.add(links), sent: Sent::default(), lost: 0 });
     }
     Ok(End::new(index, session, carriers, Sizes::of(connection), connection.ecn))
+}
+
+/// Gives an end the paths that are there from the start.
+fn add_paths(session: &mut Session, connection: &Connection, start: Time, count: usize) -> Result<(), RunError> {
+    for path in &connection.paths[..count] {
+        let added = session.add_path(start, init(connection, path));
+        added.map_err(|source| RunError::Path { connection: connection.name.clone(), source })?;
+    }
+    Ok(())
+}
+
+/// A path as sessions hear of it.
+fn init(connection: &Connection, path: &Path) -> PathInit {
+    PathInit { max_datagram: connection.packet - connection.overhead, cost: path.cost, priority: path.priority }
 }
 
 /// The halves of a subflow's carrier.

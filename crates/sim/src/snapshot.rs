@@ -41,8 +41,10 @@ impl Snapshot {
         let connections = simulation.ends.chunks(2).zip(&simulation.world.drops).map(|(pair, drops)| {
             let [sender, receiver] = pair else { return ConnectionCounts::default() };
             let views = &sender.session.view().subflows;
-            let subflows = sender.carriers.iter().zip(views).zip(drops).map(|((carrier, view), dropped)| {
-                SubflowCounts { sent: carrier.sent, lost: carrier.lost, delivered: view.delivered, dropped: *dropped }
+            let subflows = sender.carriers.iter().zip(drops).enumerate().map(|(number, (carrier, dropped))| {
+                // A subflow that has not joined yet has delivered nothing.
+                let delivered = views.get(number).map_or(Bytes::ZERO, |view| view.delivered);
+                SubflowCounts { sent: carrier.sent, lost: carrier.lost, delivered, dropped: *dropped }
             });
             ConnectionCounts {
                 packets: receiver.reader.packets,

@@ -4,7 +4,7 @@
 //! a scenario; its notes say, for people, what was simplified. Rates are those of whole packets on the wire, as links count
 //! them; [`Described::payload`] turns them into goodput.
 
-use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority, Rate, Time};
+use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority, Rate};
 use manypath_link::{Capacity, Loss, QueueLimit};
 use manypath_scenario::{Connection as Written, Link, Path, Scenario, Workload};
 
@@ -241,7 +241,7 @@ fn mean_loss(link: &Link) -> f64 {
 fn offered(written: &Written, notes: &mut Vec<String>) -> Option<Rate> {
     let name = &written.name;
     let mut note = |simplified: &str| notes.push(format!("'{name}' {simplified}"));
-    if written.start != Time::ZERO || written.stop.is_some() {
+    if !written.is_there_at_once() || written.stop.is_some() {
         note("counts as if it were there all the time");
     }
     match &written.workload {

@@ -38,7 +38,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=LAST_SEED))]
     seed: u64,
 
-    /// Run with so many seeds, counted from --seed; the table shows means and ranges
+    /// Run with so many seeds, counted from --seed; the table shows means and ranges. Where nothing is random all are the
+    /// same: `start-spread` in the scenario has each seed start its connections at other times
     #[arg(long, value_name = "N")]
     seeds: Option<NonZeroU32>,
 

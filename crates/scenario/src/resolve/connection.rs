@@ -10,7 +10,7 @@ use crate::error::Problem;
 use crate::file::{ConnectionTable, PathTable, RecoveryName, TransportName};
 use crate::model::{Connection, Path, Recovery, Transport, Workload};
 use crate::topologies::Topology;
-use crate::units::{ASize, Located, Text, Timing};
+use crate::units::{ASize, ASpan, Located, Text, Timing};
 
 /// The most connections of a scenario. Each costs some kilobytes.
 const MAX_CONNECTIONS: u64 = 100_000;
@@ -96,7 +96,7 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
     })?;
     let scheduler = table.scheduler.as_ref().map(|spec| spec.value.0.clone());
     let Sizes { packet, overhead, record_header } = sizes(table).map_err(here)?;
-    let Times { start, stop, max_ack_delay } = times(table).map_err(here)?;
+    let Times { start, start_spread, join_spread, stop, max_ack_delay } = times(table).map_err(here)?;
     Ok(Connection {
         name: table.name.clone(),
         line: located.span.start,
@@ -106,6 +106,8 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
         paths,
         workload,
         start,
+        start_spread,
+        join_spread,
         stop,
         packet,
         overhead,
@@ -194,16 +196,19 @@ fn ack_every(table: &ConnectionTable) -> Result<u32, Problem> {
 /// When a connection does what.
 struct Times {
     start: Time,
+    start_spread: Duration,
+    join_spread: Duration,
     stop: Option<Time>,
     max_ack_delay: Duration,
 }
 
 fn times(table: &ConnectionTable) -> Result<Times, Problem> {
-    let start = table.start.map_or(Duration::ZERO, |start| start.0);
+    let span = |given: Option<Text<ASpan>>| given.map_or(Duration::ZERO, |span| span.0);
+    let (start, start_spread, join_spread) = (span(table.start), span(table.start_spread), span(table.join_spread));
     if let Some(Text(stop)) = table.stop
-        && stop <= start
+        && stop <= start + start_spread
     {
-        return Err(out_of_range("stop", stop, "later than the start"));
+        return Err(out_of_range("stop", stop, "later than the start and its spread"));
     }
     let usual = match table.transport {
         TransportName::Quic => QUIC_ACK_DELAY,
@@ -214,7 +219,7 @@ fn times(table: &ConnectionTable) -> Result<Times, Problem> {
         return Err(out_of_range("max-ack-delay", max_ack_delay, "at most 10s"));
     }
     let stop = table.stop.map(|stop| Time::ZERO + stop.0);
-    Ok(Times { start: Time::ZERO + start, stop, max_ack_delay })
+    Ok(Times { start: Time::ZERO + start, start_spread, join_spread, stop, max_ack_delay })
 }
 
 fn paths(located: &Located<ConnectionTable>, base: Option<&Topology>, names: &Names) -> Result<Vec<Path>, Fault> {
@@ -230,7 +235,8 @@ fn paths(located: &Located<ConnectionTable>, base: Option<&Topology>, names: &Na
             (role.span.clone(), Problem::UnknownRole { name: role.value.clone(), known })
         })?;
         let tables = found.paths.iter().map(|route| PathTable { route: route.clone(), ..PathTable::default() });
-        return tables.map(|path| one_path(&path, names).map_err(here)).collect();
+        let each = tables.enumerate();
+        return each.map(|(index, path)| one_path(&path, table.usual_wait(index), names).map_err(here)).collect();
     }
     if table.path.is_empty() {
         let remedy = "add [[connection.path]] with route = [\"LINK\"], or role = \"NAME\" of the topology";
@@ -239,11 +245,24 @@ fn paths(located: &Located<ConnectionTable>, base: Option<&Topology>, names: &Na
     if table.path.len() > MAX_PATHS {
         return Err(here(out_of_range("the number of paths", table.path.len(), "at most 64")));
     }
-    let each = table.path.iter();
-    each.map(|path| one_path(&path.value, names).map_err(|problem| (path.span.clone(), problem))).collect()
+    if let Some(first) = table.path.first().filter(|path| path.value.join_after.is_some()) {
+        return Err((first.span.clone(), Problem::FirstJoins(table.name.clone())));
+    }
+    let each = table.path.iter().enumerate().map(|(index, path)| {
+        let wait = path.value.join_after.map_or(table.usual_wait(index), |wait| wait.0);
+        one_path(&path.value, wait, names).map_err(|problem| (path.span.clone(), problem))
+    });
+    each.collect()
 }
 
-fn one_path(table: &PathTable, names: &Names) -> Result<Path, Problem> {
+impl ConnectionTable {
+    /// How long after the one before it a subflow joins, where its path says nothing else.
+    fn usual_wait(&self, index: usize) -> Duration {
+        self.join_after.filter(|_| index > 0).map_or(Duration::ZERO, |wait| wait.0)
+    }
+}
+
+fn one_path(table: &PathTable, join_after: Duration, names: &Names) -> Result<Path, Problem> {
     let forward = names.route(&table.route)?;
     let backward = match &table.back {
         Some(back) => names.route(back)?,
@@ -254,7 +273,7 @@ fn one_path(table: &PathTable, names: &Names) -> Result<Path, Problem> {
         return Err(out_of_range("cost", cost, "0 to 1000000"));
     }
     let priority = if table.backup { Priority::Backup } else { Priority::Normal };
-    Ok(Path { forward, backward, cost, priority })
+    Ok(Path { forward, backward, cost, priority, join_after })
 }
 
 fn workload(table: &ConnectionTable) -> Result<Workload, Problem> {

@@ -1,6 +1,6 @@
 //! From a finished run to its report.
 
-use manypath_core::{Bytes, Duration, SubflowView, jain_index};
+use manypath_core::{Bytes, Duration, SubflowId, SubflowView, jain_index};
 use manypath_scenario::Scenario;
 
 use super::{ConnectionReport, LinkReport, MeanMax, Measures, Report, SubflowMeasures, SubflowReport};
@@ -46,7 +46,9 @@ fn connection(scenario: &Scenario, index: usize, run: &Simulation, end: &Snapsho
     let mut subflows = Vec::new();
     let (mut sent, mut cost) = (Bytes::ZERO, 0.0);
     let meter = run.world.meters.get(index);
-    for (number, view) in sender.session.view().subflows.iter().enumerate() {
+    for (number, path) in described.paths.iter().enumerate() {
+        let absent = SubflowView { cost: path.cost, ..SubflowView::new(SubflowId::default(), Bytes::ZERO) };
+        let view = sender.session.view().subflows.get(number).unwrap_or(&absent);
         let (now, before) = (&now.subflows[number], &before.subflows[number]);
         let bytes = Bytes::new(now.sent.bytes - before.sent.bytes);
         sent += bytes;
