@@ -1,8 +1,10 @@
 //! `lab`: the papers' experiments, and what they claim.
 
 mod check;
+mod compare;
 mod list;
 mod place;
+mod report;
 mod run;
 mod show;
 
@@ -17,7 +19,8 @@ use crate::interrupt::Interrupt;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  manypath lab list\n  manypath lab run mpcc-fig5a\n  manypath lab run --all --quick\n  \
-    manypath lab check\n  manypath lab show mpcc-fig5a"
+    manypath lab check\n  manypath lab report\n  manypath lab compare mpcc-loss lia\n  \
+    manypath lab show mpcc-fig5a"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,6 +33,8 @@ enum Command {
     Show(show::Args),
     Run(run::Args),
     Check(check::Args),
+    Report(report::Args),
+    Compare(compare::Args),
 }
 
 /// Runs the command.
@@ -39,5 +44,7 @@ pub(crate) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
         Command::Show(args) => show::run(&args),
         Command::Run(args) => run::run(args, interrupt).await,
         Command::Check(args) => check::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
     }
 }

@@ -102,13 +102,13 @@ impl Claim {
     }
 
     fn judged(&self, table: &Table<'_>, wrong: &BTreeMap<String, BTreeMap<String, String>>) -> Verdict {
-        let found = self.statement.check(&View { table, seeds: Seeds::Mean, wrong });
+        let found = self.statement.check(&View { table, seeds: Seeds::Mean, wrong, lenient: false });
         let (holds, values) = match found {
             Ok(found) => found,
             Err(error) => return Verdict::NotRun(error.to_string()),
         };
         let single = |index| {
-            let view = View { table, seeds: Seeds::One(index), wrong };
+            let view = View { table, seeds: Seeds::One(index), wrong, lenient: false };
             self.statement.check(&view).ok().map(|(_, values)| values)
         };
         let runs: Vec<Vec<f64>> = (0..table.seeds()).filter_map(single).collect();

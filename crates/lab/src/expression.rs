@@ -12,6 +12,7 @@ mod parse;
 pub(crate) use array::{Array, Dim};
 pub(crate) use eval::{Lookup, evaluate};
 pub use functions::functions;
+pub(crate) use functions::{deviation, percentile};
 pub(crate) use parse::number;
 
 /// One selection: an axis (or something that an axis binds) and the labels that are allowed.

@@ -16,6 +16,8 @@
 
 mod axis;
 mod claim;
+mod compare;
+mod draw;
 mod engine;
 mod error;
 mod experiment;
@@ -26,6 +28,7 @@ mod load;
 mod models;
 mod plan;
 mod quantities;
+mod report;
 mod results;
 mod status;
 mod store;
@@ -34,6 +37,8 @@ mod template;
 
 pub use axis::{Axis, AxisValue, fitting_scheduler};
 pub use claim::{Claim, Ours, Statement, Verdict, short};
+pub use compare::{Compared, compare};
+pub use draw::{Drawn, draw};
 pub use engine::{Engine, EngineError, Input, Simulator};
 pub use error::{FileError, Problem};
 pub use experiment::{Case, EngineKind, Experiment, Metric, Mode};
@@ -43,6 +48,7 @@ pub use load::{experiments, load};
 pub use models::{Arguments, Theory, models};
 pub use plan::{Failure, LabError, Outcome, Plan, Run, runs};
 pub use quantities::Quantities;
+pub use report::{Facts, Section, html, markdown, section};
 pub use results::Results;
 pub use status::{Status, StatusError};
 pub use store::{Record, Store, StoreError};

@@ -406,7 +406,7 @@ fn statement(file: &ClaimTable, at: usize) -> Result<Kind, Fault> {
 /// The expressions of a claim make sense: with ones for all metrics they have a value.
 fn check_statement(made: &Experiment, claim: &Claim, at: usize) -> Result<(), Fault> {
     let table = Table::of_ones(made, Mode::Full);
-    let view = View { table: &table, seeds: Seeds::Mean, wrong: &BTreeMap::new() };
+    let view = View { table: &table, seeds: Seeds::Mean, wrong: &BTreeMap::new(), lenient: false };
     match claim.statement.check(&view) {
         // Nothing may be missing where everything is there, but a run of ones need not reach a level.
         Ok(_) | Err(EvalError::Missing(_)) => Ok(()),
@@ -446,7 +446,7 @@ fn figure(made: &Experiment, table: &Spanned<FigureTable>) -> Result<Figure, Fau
         let remedy = "give every expression of y its name in y-names";
         return Err((at, Problem::Missing { what: format!("the figure '{}'", file.title), key: "y-names", remedy }));
     }
-    if !kind.is_of_runs() && file.x.is_none() {
+    if matches!(kind, FigureKind::Lines | FigureKind::Table) && file.x.is_none() {
         let remedy = "write x = \"AXIS\"";
         return Err((at, Problem::Missing { what: format!("the figure '{}'", file.title), key: "x", remedy }));
     }
@@ -494,7 +494,7 @@ fn check_figure(made: &Experiment, figure: &Figure) -> Result<(), Fault> {
         return Ok(());
     }
     let table = Table::of_ones(made, Mode::Full);
-    let view = View { table: &table, seeds: Seeds::Mean, wrong: &BTreeMap::new() };
+    let view = View { table: &table, seeds: Seeds::Mean, wrong: &BTreeMap::new(), lenient: false };
     for (expr, (text, _)) in figure.parsed.iter().zip(&figure.y) {
         if let Err(EvalError::Wrong(reason)) = evaluate(expr, &view) {
             return Err(wrong(text, reason));

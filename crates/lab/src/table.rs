@@ -29,6 +29,8 @@ pub(crate) struct View<'a> {
     pub(crate) table: &'a Table<'a>,
     pub(crate) seeds: Seeds,
     pub(crate) wrong: &'a BTreeMap<String, BTreeMap<String, String>>,
+    /// Whether what is missing is NaN in place of an error: figures show what there is.
+    pub(crate) lenient: bool,
 }
 
 impl<'a> Table<'a> {
@@ -79,12 +81,17 @@ impl<'a> Table<'a> {
     }
 
     /// A metric of a case over seeds.
-    fn value(&self, metric: &str, case: &Case, seeds: Seeds) -> Result<f64, EvalError> {
+    fn value(&self, metric: &str, case: &Case, seeds: Seeds, lenient: bool) -> Result<f64, EvalError> {
         let runs = self.get(metric, case);
         let missing = || EvalError::Missing(format!("{metric} with {}", self.experiment.describe(case)));
         let at = |index: u32| runs.get(index as usize).copied().flatten().ok_or_else(missing);
         match seeds {
+            Seeds::One(index) if lenient => Ok(at(index).unwrap_or(f64::NAN)),
             Seeds::One(index) => at(index),
+            Seeds::Mean if lenient => {
+                let values: Vec<f64> = runs.iter().flatten().copied().collect();
+                Ok(values.iter().sum::<f64>() / values.len() as f64)
+            }
             Seeds::Mean => {
                 let values = (0..self.seeds).map(at).collect::<Result<Vec<f64>, _>>()?;
                 if values.is_empty() { Err(missing()) } else { Ok(values.iter().sum::<f64>() / values.len() as f64) }
@@ -166,7 +173,7 @@ impl Lookup for View<'_> {
                 .flat_map(|case| values.iter().map(move |(_, runs)| [case.as_slice(), &[*runs]].concat()))
                 .collect();
         }
-        let data = cases.into_iter().map(|case| self.table.value(name, &Case(case), self.seeds));
+        let data = cases.into_iter().map(|case| self.table.value(name, &Case(case), self.seeds, self.lenient));
         let data = data.collect::<Result<Vec<f64>, _>>()?;
         // An axis of which one value was named is no dimension.
         let named =

@@ -1,8 +1,9 @@
 //! Figures: panels one below the other over one horizontal axis, as SVG.
 //!
-//! Lines are told apart by dashes and by labels at their ends, points by their shapes; colours only help, and follow the
-//! page from light to dark.
+//! Lines are told apart by dashes and by labels at their ends, points by their shapes, bars by their hatching; colours only
+//! help, and follow the page from light to dark.
 
+mod bars;
 mod scale;
 mod svg;
 
@@ -28,6 +29,8 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
     /// Whether the axis begins where the data do rather than at zero.
     pub tight: bool,
+    /// For the horizontal axis: what the places 0, 1, 2, ... are called. None for numbers.
+    pub names: Vec<String>,
 }
 
 impl Axis {
@@ -53,6 +56,10 @@ pub struct Series {
     pub label: String,
     /// Horizontal and vertical values; NaN interrupts a line.
     pub points: Vec<(f64, f64)>,
+    /// How far each value may be off, lowest and highest: a bar at the point. Of boxes it is what the whiskers reach.
+    pub spread: Vec<(f64, f64)>,
+    /// The lower and the upper end of each box.
+    pub quartiles: Vec<(f64, f64)>,
     /// How they are drawn.
     pub mark: Mark,
     /// The style: series of one style look the same, in whatever panel. Without it, the place in the panel.
@@ -71,6 +78,10 @@ pub enum Mark {
     LineAndPoints,
     /// Markers.
     Points,
+    /// Bars from zero, beside those of the panel's other series.
+    Bars,
+    /// Boxes with a line at the value, beside those of the panel's other series.
+    Boxes,
 }
 
 impl Series {

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 use manypath_lab::{Engine, EngineKind, Experiment, Mode, Simulator, Store, Theory};
 
+/// The file among results that says how they were made.
+const LOG: &str = "log.txt";
+
 /// Where experiments and results are.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Place {
@@ -38,11 +41,37 @@ impl Place {
         Ok(experiments)
     }
 
+    /// The folder of results.
+    fn results(&self) -> Result<PathBuf> {
+        match &self.results {
+            Some(folder) => Ok(folder.clone()),
+            None => Ok(self.experiments()?.join("../lab-results")),
+        }
+    }
+
     /// Where results are.
     pub(super) fn store(&self) -> Result<Store> {
-        let beside = || Ok::<_, anyhow::Error>(self.experiments()?.join("../lab-results"));
-        Ok(Store::new(self.results.clone().map_or_else(beside, Ok)?))
+        Ok(Store::new(self.results()?))
     }
+}
+
+/// What is remembered of how runs were made: a line for each command, its length first.
+pub(super) fn log(place: &Place) -> Result<Vec<String>> {
+    let path = place.results()?.join(LOG);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Remembers how runs were made.
+pub(super) fn add_to_log(place: &Place, line: &str) -> Result<()> {
+    use std::io::Write as _;
+    let path = place.results()?.join(LOG);
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+    let added = file.and_then(|mut file| writeln!(file, "{line}"));
+    added.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The experiments of these names, or of a paper; all of them if there are no names.

@@ -3,13 +3,13 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use manypath_lab::{EngineKind, Experiment, Failure, Mode, Plan};
 
-use super::place::{Length, Place, chosen, engine, parse_engine};
+use super::place::{Length, Place, add_to_log, chosen, engine, parse_engine};
 use crate::interrupt::Interrupt;
 use crate::{CheckFailed, output};
 
@@ -82,6 +82,7 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         bail!("none of these runs on that engine: `manypath lab list --json` says which do");
     }
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let begun = Instant::now();
     let bar = bar(plans.iter().map(|(plan, _)| plan.cost()).sum());
     let (mut made, mut held, mut failures): (usize, usize, Vec<Failure>) = (0, 0, Vec::new());
     for (plan, engine) in &plans {
@@ -100,6 +101,17 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         }
     }
     bar.finish_and_clear();
+    if made > 0 {
+        let command: Vec<String> = std::env::args().skip(1).collect();
+        let line = format!(
+            "{}: manypath {}: {made} runs in {:.0} s, {jobs} at once, version {}",
+            mode.as_str(),
+            command.join(" "),
+            begun.elapsed().as_secs_f64(),
+            env!("CARGO_PKG_VERSION")
+        );
+        add_to_log(&args.place, &line)?;
+    }
     output::line(&format!("{made} runs made, {held} there already, {} failed ({})", failures.len(), mode.as_str()))?;
     if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} runs failed", failures.len())).into()) }
 }

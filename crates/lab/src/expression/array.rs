@@ -85,6 +85,31 @@ impl Array {
         dims.iter().map(|dim| stride(dim).unwrap_or(0)).collect()
     }
 
+    /// The part at those labels of a dimension that `wanted` accepts; everything if there is no such dimension.
+    pub(crate) fn at(&self, name: &str, wanted: impl Fn(&str) -> bool) -> Self {
+        let Some(at) = self.dims.iter().position(|dim| dim.name == name) else { return self.clone() };
+        let dim = &self.dims[at];
+        let kept: Vec<usize> =
+            (0..dim.len).filter(|index| dim.labels.get(*index).is_some_and(|label| wanted(label))).collect();
+        let inner: usize = self.dims[at + 1..].iter().map(|held| held.len).product();
+        let outer: usize = self.dims[..at].iter().map(|held| held.len).product();
+        let mut data = Vec::with_capacity(outer * kept.len() * inner);
+        for first in 0..outer {
+            for index in &kept {
+                let from = (first * dim.len + index) * inner;
+                data.extend_from_slice(&self.data[from..from + inner]);
+            }
+        }
+        let mut dims = self.dims.clone();
+        dims[at] = Dim {
+            name: dim.name.clone(),
+            len: kept.len(),
+            labels: kept.iter().map(|index| dim.labels[*index].clone()).collect(),
+            numbers: kept.iter().map(|index| dim.numbers[*index]).collect(),
+        };
+        Self { dims, data }
+    }
+
     /// Replaces every line along the dimension `name` by one value.
     pub(crate) fn reduce(&self, name: &str, f: impl Fn(&Dim, &[f64]) -> f64) -> Result<Self, String> {
         let Some(at) = self.dims.iter().position(|dim| dim.name == name) else {
@@ -165,5 +190,20 @@ mod tests {
         assert_eq!(table.reduce("cc", total).unwrap().data, [3.0, 5.0, 7.0]);
         assert_eq!(table.reduce("n", total).unwrap().data, [3.0, 12.0]);
         assert!(table.reduce("m", total).unwrap_err().contains("cc, n"));
+    }
+
+    #[test]
+    fn parts_are_taken_by_label() {
+        let table = Array {
+            dims: vec![dim("cc", &["a", "b"]), dim("n", &["1", "2", "3"])],
+            data: (0..6).map(f64::from).collect(),
+        };
+        let part = table.at("n", |label| label != "2");
+        assert_eq!(
+            (part.data.as_slice(), part.dims[1].numbers.as_slice()),
+            ([0.0, 2.0, 3.0, 5.0].as_slice(), [1.0, 3.0].as_slice())
+        );
+        assert_eq!(table.at("cc", |label| label == "b").data, [3.0, 4.0, 5.0]);
+        assert_eq!(table.at("m", |_| false), table);
     }
 }

@@ -38,6 +38,11 @@ impl Scale {
         Self { low, high, log: axis.log, ends }
     }
 
+    /// Where bars begin: zero, or the end of the axis that is nearest to it.
+    pub(super) fn base(&self) -> f64 {
+        if self.log { 10_f64.powf(self.low) } else { 0.0_f64.clamp(self.low, self.high) }
+    }
+
     /// The pixel of a value; `None` if it cannot be drawn.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let value = if self.log { value.log10() } else { value };

@@ -2,6 +2,7 @@
 
 use core::fmt::Write as _;
 
+use super::bars::{self, Place};
 use super::scale::Scale;
 use super::{Axis, Figure, Mark, Panel, Series};
 
@@ -32,32 +33,45 @@ const LABEL: usize = 28;
 
 /// Colours that the colour-blind can tell apart (after Okabe and Ito), dark enough for light pages and light enough for
 /// dark ones; and the dashes of lines.
-const STYLES: [(&str, &str, &str); 6] = [
+pub(super) const STYLES: [(&str, &str, &str); 10] = [
     ("#0060a8", "#6cb8ff", ""),
     ("#b84a00", "#ff9d57", "7 3"),
     ("#007a5a", "#3fd0a4", "2 3"),
     ("#8a3a86", "#e59be0", "10 3 2 3"),
     ("#6b5900", "#e6cf4a", "14 4"),
     ("#444b54", "#c2c8d0", "5 2 1 2 1 2"),
+    ("#a3143c", "#ff8fa8", "1 2"),
+    ("#1b6f80", "#6fd3e6", "12 3 5 3"),
+    ("#4a5f00", "#b7d65a", "3 5"),
+    ("#5a3fb0", "#b9a6ff", "9 2 1 2 1 2 1 2"),
 ];
+
+/// The longest name that fits under its place, of the room there is.
+const FITS: f64 = 0.95;
+/// Height of names that do not fit and stand aslant, for each character.
+const ASLANT: f64 = 4.4;
 
 pub(super) fn draw(figure: &Figure) -> String {
     let field = if figure.panels.len() > 1 { HEIGHT } else { TALL };
     let right = right_margin(figure);
+    let below = below(figure, WIDTH - right - LEFT);
+    let gap = GAP + below - BOTTOM;
     // Panels are few.
     let count = figure.panels.len() as f64;
-    let height = TOP + count * field + (count - 1.0).max(0.0) * GAP + BOTTOM;
+    let height = TOP + count * field + (count - 1.0).max(0.0) * gap + below;
     let mut out = String::new();
     head(&mut out, figure, height);
     let all = || figure.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
     let ends = (LEFT, WIDTH - right);
     let x = Scale::new(&tight(&figure.x), all().map(|point| point.0), ends);
     for (index, panel) in figure.panels.iter().enumerate() {
-        let top = TOP + index as f64 * (field + GAP);
-        let values = panel.series.iter().flat_map(|series| &series.points).map(|point| point.1);
+        let top = TOP + index as f64 * (field + gap);
+        let spread = panel.series.iter().flat_map(|series| &series.spread).flat_map(|(low, high)| [*low, *high]);
+        let values = panel.series.iter().flat_map(|series| &series.points).map(|point| point.1).chain(spread);
         let y = Scale::new(&panel.y, values, (top + field, top));
         let frame = Frame { left: LEFT, right: ends.1, top, bottom: top + field };
-        frame_and_ticks(&mut out, &frame, &x, &y, &panel.y);
+        frame_and_ticks(&mut out, &frame, (&x, !figure.x.names.is_empty()), &y, &panel.y);
+        names(&mut out, &figure.x.names, &frame, &x);
         // What is outside of the field is cut away.
         let (left, top) = (frame.left - MARGIN, frame.top - MARGIN);
         let (width, height) = (frame.right - left + MARGIN, frame.bottom - top + MARGIN);
@@ -68,8 +82,17 @@ pub(super) fn draw(figure: &Figure) -> String {
                  viewBox=\"{left:.1} {top:.1} {width:.1} {height:.1}\">\n"
             ),
         );
+        let beside = panel.series.iter().filter(|series| series.mark.is_broad()).count();
+        let mut number = 0;
         for (place, series) in panel.series.iter().enumerate() {
-            one(&mut out, series, style(series, place), &x, &y);
+            let style = style(series, place);
+            if series.mark.is_broad() {
+                bars::draw(&mut out, series, &Place { style, number, beside }, &x, &y);
+                number += 1;
+            } else {
+                one(&mut out, series, style, &x, &y);
+                bars::spread(&mut out, series, style, &x, &y);
+            }
         }
         out.push_str("</svg>\n");
         labels(&mut out, panel, &frame, &y);
@@ -87,13 +110,54 @@ pub(super) fn draw(figure: &Figure) -> String {
 }
 
 /// Writing to a string cannot fail.
-fn write(out: &mut String, text: core::fmt::Arguments<'_>) {
+pub(super) fn write(out: &mut String, text: core::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// The horizontal axis begins and ends with the data.
+/// The horizontal axis begins and ends with the data; one with names has half a place to spare on both sides.
 fn tight(axis: &Axis) -> Axis {
-    Axis { tight: true, ..axis.clone() }
+    let places = axis.names.len() as f64;
+    let range = if axis.names.is_empty() { axis.range } else { Some((-0.5, places - 0.5)) };
+    Axis { tight: true, range, ..axis.clone() }
+}
+
+/// Whether all names fit under their places.
+fn names_fit(names: &[String], room: f64) -> bool {
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    longest as f64 * CHARACTER <= room / names.len().max(1) as f64 * FITS
+}
+
+/// Room below a field, for tick labels or names and the axis label.
+fn below(figure: &Figure, room: f64) -> f64 {
+    let names = &figure.x.names;
+    if names_fit(names, room) {
+        return BOTTOM;
+    }
+    let longest = names.iter().map(|name| name.chars().count().min(LABEL)).max().unwrap_or(0);
+    BOTTOM + longest as f64 * ASLANT
+}
+
+/// The names under the places of a horizontal axis.
+fn names(out: &mut String, names: &[String], frame: &Frame, x: &Scale) {
+    let fit = names_fit(names, frame.right - frame.left);
+    for (place, name) in names.iter().enumerate() {
+        let Some(at) = x.place(place as f64) else { continue };
+        let (y, name) = (frame.bottom + 17.0, escape(&shortened(name)));
+        if fit {
+            write(
+                out,
+                format_args!("<text class=\"tick\" x=\"{at:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{name}</text>\n"),
+            );
+        } else {
+            let y = y - 4.0;
+            write(
+                out,
+                format_args!(
+                    "<text class=\"tick\" transform=\"translate({at:.1} {y:.1}) rotate(-35)\" text-anchor=\"end\">{name}</text>\n"
+                ),
+            );
+        }
+    }
 }
 
 /// The style of a series: what it asks for, or its place.
@@ -132,6 +196,12 @@ fn head(out: &mut String, figure: &Figure, height: f64) {
             write(out, format_args!(" stroke-dasharray: {dash};"));
         }
         write(out, format_args!(" }} .figure .p{index} {{ stroke: var(--c{index}); }}\n"));
+        write(
+            out,
+            format_args!(
+                ".figure .b{index} {{ stroke: var(--c{index}); fill: url(#hatch{index}); }} .figure .h{index} {{ color: var(--c{index}); }}\n"
+            ),
+        );
     }
     out.push_str("@media (prefers-color-scheme: dark) {\n");
     out.push_str(".figure { --ink: #e8eaee; --soft: #a2abb5; --grid: #3a414a; --paper: #15181c;");
@@ -147,8 +217,14 @@ fn head(out: &mut String, figure: &Figure, height: f64) {
          .figure .frame { stroke: var(--soft); stroke-width: 1; fill: none; }\n\
          .figure .lead { stroke: var(--soft); stroke-width: .7; fill: none; }\n\
          .figure .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }\n\
-         .figure .point { fill: none; stroke-width: 1.4; }\n</style>\n",
+         .figure .point { fill: none; stroke-width: 1.4; }\n\
+         .figure .bar { stroke-width: 1.2; }\n\
+         .figure .middle { stroke: var(--ink); stroke-width: 2; fill: none; }\n\
+         .figure .spread { stroke: var(--ink); stroke-width: 1; fill: none; stroke-dasharray: none; }\n</style>\n",
     );
+    if figure.panels.iter().flat_map(|panel| &panel.series).any(|series| series.mark.is_broad()) {
+        bars::hatching(out);
+    }
     write(
         out,
         format_args!(
@@ -167,7 +243,7 @@ struct Frame {
     bottom: f64,
 }
 
-fn frame_and_ticks(out: &mut String, frame: &Frame, x: &Scale, y: &Scale, axis: &Axis) {
+fn frame_and_ticks(out: &mut String, frame: &Frame, (x, named): (&Scale, bool), y: &Scale, axis: &Axis) {
     let Frame { left, right, top, bottom } = *frame;
     for tick in y.ticks(((bottom - top) / 34.0).round()) {
         let (at, label) = (tick.at, tick.label);
@@ -181,7 +257,8 @@ fn frame_and_ticks(out: &mut String, frame: &Frame, x: &Scale, y: &Scale, axis: 
             ),
         );
     }
-    for tick in x.ticks(((right - left) / 75.0).round()) {
+    let ticks = if named { Vec::new() } else { x.ticks(((right - left) / 75.0).round()) };
+    for tick in ticks {
         let (at, label) = (tick.at, tick.label);
         write(
             out,
@@ -291,7 +368,11 @@ fn marker(out: &mut String, style: usize, x: f64, y: f64) {
         2 => write(out, format_args!("M{left:.1} {up:.1}h6v6h-6z")),
         3 => write(out, format_args!("M{left:.1} {:.1}h6l-3-5.4z", y + 2.4)),
         4 => write(out, format_args!("M{left:.1} {y:.1}h6m-3-3v6")),
-        _ => write(out, format_args!("M{left:.1} {y:.1}l3-3.6l3 3.6l-3 3.6z")),
+        5 => write(out, format_args!("M{left:.1} {y:.1}l3-3.6l3 3.6l-3 3.6z")),
+        6 => write(out, format_args!("M{left:.1} {:.1}h6l-3 5.4z", y - 2.4)),
+        7 => write(out, format_args!("M{left:.1} {up:.1}h6v6h-6zl6 6m0-6l-6 6")),
+        8 => write(out, format_args!("M{left:.1} {up:.1}l3 3l3-3m-3 3v4")),
+        _ => write(out, format_args!("M{left:.1} {y:.1}a3 3 0 1 0 6 0a3 3 0 1 0-6 0m0 0h6m-3-3v6")),
     }
 }
 
@@ -300,6 +381,8 @@ fn labels(out: &mut String, panel: &Panel, frame: &Frame, y: &Scale) {
     let mut wanted: Vec<(f64, usize)> = Vec::new();
     for (index, series) in panel.series.iter().enumerate() {
         let last = series.points.iter().rev().find_map(|point| y.place(point.1));
+        // Bars have no end to point to: their labels stand in order, from the top.
+        let last = if series.mark.is_broad() { Some(frame.top + LINE * index as f64) } else { last };
         wanted.push((last.unwrap_or(frame.bottom).clamp(frame.top, frame.bottom), index));
     }
     wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -308,8 +391,21 @@ fn labels(out: &mut String, panel: &Panel, frame: &Frame, y: &Scale) {
         let series = &panel.series[*index];
         let style = style(series, *index);
         let from = frame.right + 10.0;
-        write(out, format_args!("<path class=\"lead\" d=\"M{:.1} {end:.1}L{from:.1} {at:.1}\"/>", frame.right + 2.0));
-        if series.mark != Mark::Points {
+        if series.mark.is_broad() {
+            let up = at - 5.0;
+            write(
+                out,
+                format_args!(
+                    "<rect class=\"bar b{style}\" x=\"{from:.1}\" y=\"{up:.1}\" width=\"{SAMPLE}\" height=\"10\"/>"
+                ),
+            );
+        } else {
+            write(
+                out,
+                format_args!("<path class=\"lead\" d=\"M{:.1} {end:.1}L{from:.1} {at:.1}\"/>", frame.right + 2.0),
+            );
+        }
+        if matches!(series.mark, Mark::Line | Mark::Steps | Mark::LineAndPoints) {
             write(out, format_args!("<path class=\"line l{style}\" d=\"M{from:.1} {at:.1}h{SAMPLE}\"/>"));
         }
         if matches!(series.mark, Mark::Points | Mark::LineAndPoints) {
@@ -392,6 +488,22 @@ mod tests {
         assert!(svg.contains("time (s)") && svg.contains("rate (Mbit/s)"));
         assert_eq!((svg.matches("<svg").count(), svg.matches("</svg>").count()), (2, 2));
         assert!(!svg.contains("NaN"));
+    }
+
+    #[test]
+    fn names_that_do_not_fit_stand_aslant() {
+        let bars = Series { mark: Mark::Bars, points: vec![(0.0, 1.0), (1.0, 2.0)], ..Series::default() };
+        let panel = Panel { y: Axis::new("y"), series: vec![bars] };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let figure = |list: &[&str]| Figure {
+            x: Axis { names: names(list), ..Axis::new("x") },
+            panels: vec![panel.clone()],
+            ..Figure::default()
+        };
+        let short = figure(&["one", "two"]).to_svg();
+        assert!(short.contains(">one</text>") && !short.contains("rotate(-35)"));
+        let long = "a very long name that is cut";
+        assert_eq!(figure(&[long; 12]).to_svg().matches("rotate(-35)").count(), 12);
     }
 
     #[test]

@@ -1,0 +1,95 @@
+//! `lab compare`: two algorithms over all experiments.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use manypath_lab::{Compared, Mode, Results, compare, short};
+use serde::Serialize;
+
+use super::place::{Length, Place, chosen, engine};
+use crate::output;
+
+/// Compare two algorithms in every experiment that has both
+///
+/// Names are labels of an axis: controllers, schedulers, or whatever an experiment varies. Means are over all cases that both
+/// have; the last column says in how many of them the first has the larger number.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  manypath lab compare mpcc-loss lia\n  manypath lab compare stms-a minrtt-pr stms")]
+pub(super) struct Args {
+    /// The first
+    first: String,
+
+    /// The second
+    second: String,
+
+    /// Experiments or papers; all without it
+    names: Vec<String>,
+
+    #[command(flatten)]
+    length: Length,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    experiment: String,
+    metric: String,
+    unit: String,
+    first: f64,
+    second: f64,
+    larger: usize,
+    cases: usize,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<()> {
+    let all = args.place.load()?;
+    let store = args.place.store()?;
+    let mut rows = Vec::new();
+    for experiment in chosen(&all, &args.names)? {
+        let engine = engine(experiment.engines[0])?;
+        let mode = args.length.mode().unwrap_or(Mode::Quick);
+        let results = Results::read(experiment, (mode, experiment.seeds(mode)), engine.as_ref(), &store)?;
+        for Compared { metric, unit, means, larger, cases, .. } in compare(&results.table()?, &args.first, &args.second)
+        {
+            let [first, second] = means;
+            rows.push(Row { experiment: experiment.id.clone(), metric, unit, first, second, larger, cases });
+        }
+    }
+    if rows.is_empty() {
+        bail!(
+            "no experiment that has been run has both '{}' and '{}': `manypath lab run` makes runs, `manypath lab show` names what \
+             an experiment varies",
+            args.first,
+            args.second
+        );
+    }
+    if args.json {
+        return Ok(output::json(&rows)?);
+    }
+    let mut text = format!(
+        "{:18} {:16} {:>12} {:>12} {:>8}  {}\n",
+        "experiment", "metric", args.first, args.second, "ratio", "first is larger"
+    );
+    for row in &rows {
+        writeln!(
+            text,
+            "{:18} {:16} {:>12} {:>12} {:>8}  {} of {} {}",
+            row.experiment,
+            row.metric,
+            short(row.first),
+            short(row.second),
+            short(row.first / row.second),
+            row.larger,
+            row.cases,
+            if row.unit.is_empty() { String::new() } else { format!("({})", row.unit) }
+        )?;
+    }
+    Ok(output::line(text.trim_end())?)
+}
