@@ -7,6 +7,7 @@ mod place;
 mod report;
 mod run;
 mod show;
+mod validate;
 
 use anyhow::Result;
 
@@ -35,6 +36,7 @@ enum Command {
     Check(check::Args),
     Report(report::Args),
     Compare(compare::Args),
+    Validate(validate::Args),
 }
 
 /// Runs the command.
@@ -46,5 +48,6 @@ pub(crate) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
         Command::Check(args) => check::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Validate(args) => validate::run(args, interrupt).await,
     }
 }

@@ -1,5 +1,11 @@
 //! What carries out runs.
 
+mod quic;
+
+pub use quic::Quic;
+
+use manypath_core::{Rate, Time};
+use manypath_link::{Capacity, LinkConfig};
 use manypath_scenario::Scenario;
 
 use crate::experiment::EngineKind;
@@ -57,6 +63,46 @@ impl Engine for Simulator {
         let Input::Scenario(scenario) = input else { return Err(EngineError("no scenario to simulate".to_owned())) };
         let report = manypath_sim::run(scenario, seed).map_err(|error| EngineError(error.to_string()))?;
         let json = serde_json::to_value(&report).map_err(|error| EngineError(error.to_string()))?;
-        Ok(Quantities::of_json(&json))
+        let mut found = Quantities::of_json(&json);
+        add_capacities(&mut found, scenario, seed);
+        Ok(found)
+    }
+}
+
+/// Adds what each link could carry at the times of time series: `series.link.NAME.capacity_bps`. Links with traces are left
+/// out.
+pub(crate) fn add_capacities(found: &mut Quantities, scenario: &Scenario, seed: u64) {
+    let Some(times) = found.0.get("series.time_s").cloned() else { return };
+    for link in &scenario.links {
+        let config = link.drawn(scenario.duration, seed);
+        let at = |seconds: &f64| capacity(&config, *seconds).map(Rate::as_bps);
+        if let Some(values) = times.iter().map(at).collect::<Option<Vec<f64>>>() {
+            found.0.insert(format!("series.link.{}.capacity_bps", link.name), values);
+        }
+    }
+}
+
+/// The rate in force just before a time.
+fn capacity(config: &LinkConfig, seconds: f64) -> Option<Rate> {
+    let Capacity::Rate(first) = config.capacity else { return None };
+    let time = Time::ZERO + manypath_core::Duration::from_secs_f64(seconds);
+    let changes = config.schedule.iter().take_while(|change| change.at < time);
+    Some(changes.filter_map(|change| change.rate).last().unwrap_or(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::float_cmp)] // the numbers are exact
+    fn capacities_follow_the_schedule() {
+        let text = "duration = \"4s\"\nsample = \"1s\"\ntopology = \"two-links\"\n[[link]]\nname = \"link1\"\n\
+            schedule = [{ at = \"2s\", rate = \"10Mbit\" }]\n[[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\n";
+        let scenario = manypath_scenario::parse(text, "x", std::path::Path::new(".")).unwrap();
+        let found = Simulator.run(&Input::Scenario(Box::new(scenario)), 1).unwrap();
+        // A sample is about the second before it.
+        assert_eq!(found.0["series.link.link1.capacity_bps"], [100e6, 100e6, 10e6, 10e6]);
+        assert_eq!(found.0["series.link.link2.capacity_bps"], [100e6; 4]);
     }
 }

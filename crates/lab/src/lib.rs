@@ -7,7 +7,8 @@
 //! A run is known by a hash of its scenario, its seed and the sources of the code that made it: what is there is not made
 //! again, and what an older code made does not count.
 //!
-//! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-cc` and `manypath-sched` say
+//! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-quic` and `manypath-emu` (with
+//! `tokio`) run them in real time, `manypath-cc` and `manypath-sched` say
 //! which algorithms there are, `manypath-theory` computes what the papers derive, `manypath-link` and `rand_core` draw its
 //! random states, `manypath-output` writes and reads tables; `toml` and `serde` read files and know where each value stands;
 //! `serde_json` turns reports into names and numbers; `sha2` makes
@@ -34,12 +35,13 @@ mod status;
 mod store;
 mod table;
 mod template;
+mod validation;
 
 pub use axis::{Axis, AxisValue, fitting_scheduler};
 pub use claim::{Claim, Ours, Statement, Verdict, short};
 pub use compare::{Compared, compare};
 pub use draw::{Drawn, draw};
-pub use engine::{Engine, EngineError, Input, Simulator};
+pub use engine::{Engine, EngineError, Input, Quic, Simulator};
 pub use error::{FileError, Problem};
 pub use experiment::{Case, EngineKind, Experiment, Metric, Mode};
 pub use expression::functions;
@@ -53,3 +55,4 @@ pub use results::Results;
 pub use status::{Status, StatusError};
 pub use store::{Record, Store, StoreError};
 pub use table::Table;
+pub use validation::{Agreement, Effort, TOLERANCE, comparisons, validate, validation_markdown};

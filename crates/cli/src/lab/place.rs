@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use manypath_lab::{Engine, EngineKind, Experiment, Mode, Simulator, Store, Theory};
+use manypath_lab::{Engine, EngineKind, Experiment, Mode, Quic, Simulator, Store, Theory};
 
 /// The file among results that says how they were made.
 const LOG: &str = "log.txt";
@@ -97,7 +97,8 @@ pub(super) fn engine(kind: EngineKind) -> Result<Box<dyn Engine>> {
     match kind {
         EngineKind::Sim => Ok(Box::new(Simulator)),
         EngineKind::Theory => Ok(Box::new(Theory)),
-        EngineKind::Quic | EngineKind::Kernel => {
+        EngineKind::Quic => Ok(Box::new(Quic)),
+        EngineKind::Kernel => {
             bail!("the engine '{}' cannot run experiments yet: use sim", kind.as_str())
         }
     }

@@ -1,10 +1,10 @@
 //! `law`: a control law in one state (TCCC equations 12 to 19, Table II).
 //!
-//! Arguments `law` (a controller's name), `packet`, and either `subflows` (a list of tables with `rate` and `rtt`) or `state`
+//! Arguments `law` (a controller's name; `ewtcp:a=0.7` and `semicoupled:a=1` with their weight), `packet`, and either `subflows` (a list of tables with `rate` and `rtt`) or `state`
 //! (a number that a random state is drawn by) with `paths` (how many) and `rtts` (`equal` or `random`, 10 to 200 ms). Quantities for each subflow from
 //! 0: `phi.N`, `k.N`, `increase.N`, `decrease.N`, and `tcp_phi.N`, `tcp_k.N` of NewReno in the same state.
 
-use manypath_core::{Duration, Rate};
+use manypath_core::{AlgorithmSpec, Duration, Rate, SpecError};
 use manypath_theory::fluid::{Algorithm, State};
 use rand_core::Rng;
 
@@ -38,8 +38,21 @@ pub(super) fn law(arguments: &Arguments) -> Result<Quantities, EngineError> {
 }
 
 /// The law of this name.
-pub(super) fn named(name: &str, subflows: usize) -> Result<Algorithm, EngineError> {
-    Algorithm::named(name, subflows).ok_or_else(|| EngineError(format!("there is no fluid model of '{name}'")))
+pub(super) fn named(text: &str, subflows: usize) -> Result<Algorithm, EngineError> {
+    let spec: AlgorithmSpec = text.parse().map_err(|error: SpecError| EngineError(error.to_string()))?;
+    let wrong = || EngineError(format!("'{text}': only ewtcp and semicoupled have a weight, like ewtcp:a=0.7"));
+    let law = Algorithm::named(&spec.name, subflows);
+    let law = law.ok_or_else(|| EngineError(format!("there is no fluid model of '{text}'")))?;
+    match (law, spec.params.as_slice()) {
+        (law, []) => Ok(law),
+        (Algorithm::Ewtcp { .. }, [(key, value)]) if key == "a" => {
+            Ok(Algorithm::Ewtcp { a: value.parse().map_err(|_| wrong())? })
+        }
+        (Algorithm::Semicoupled { .. }, [(key, value)]) if key == "a" => {
+            Ok(Algorithm::Semicoupled { a: value.parse().map_err(|_| wrong())? })
+        }
+        _ => Err(wrong()),
+    }
 }
 
 fn given(arguments: &Arguments) -> Result<Vec<(Rate, Duration)>, EngineError> {

@@ -1,0 +1,64 @@
+//! `lab validate`: whether the simulator and the transport agree.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+use manypath_lab::{Agreement, Effort, comparisons, validate, validation_markdown};
+use manypath_output::write_file;
+
+use crate::interrupt::Interrupt;
+use crate::{CheckFailed, output};
+
+/// Compare the simulator with the QUIC transport over emulated links
+///
+/// Four scenarios (clean, 1% loss, shallow queue, unequal round trips) with the same controller and scheduler in both; in real
+/// time, so it takes as long as the runs and needs an idle machine. Ends with 1 if goodputs differ by more than a tenth.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  manypath lab validate\n  manypath lab validate --seconds 30 --seeds 3 --docs docs/validation.md"
+)]
+pub(super) struct Args {
+    /// Length of each run in seconds
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(4..=600))]
+    seconds: u32,
+
+    /// Runs of each scenario
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    seeds: u32,
+
+    /// Write the table to this file too
+    #[arg(long, value_name = "FILE")]
+    docs: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(super) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
+    let work = tokio::task::spawn_blocking(move || work(&args));
+    tokio::select! {
+        done = work => done?,
+        // The runs' threads end with the process.
+        () = interrupt.wait() => std::process::exit(crate::EXIT_ERROR.into()),
+    }
+}
+
+fn work(args: &Args) -> Result<()> {
+    let bar = ProgressBar::new(comparisons() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos} of {len}  {elapsed} so far, {eta} left") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let effort = Effort { seconds: args.seconds, seeds: args.seeds };
+    let found = validate(effort, &mut |_| bar.inc(1))?;
+    bar.finish_and_clear();
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let text = validation_markdown(&found, &format!("manypath {}", command.join(" ")));
+    output::line(text.trim_end())?;
+    if let Some(path) = &args.docs {
+        write_file(path, text.as_bytes())?;
+    }
+    let apart = found.iter().filter(|row| !row.agrees()).count();
+    let named = |row: &Agreement| format!("{} with {}", row.scenario, row.algorithms.0);
+    let names: Vec<String> = found.iter().filter(|row| !row.agrees()).map(named).collect();
+    if apart == 0 { Ok(()) } else { Err(CheckFailed(format!("the engines differ: {}", names.join(", "))).into()) }
+}

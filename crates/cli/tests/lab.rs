@@ -1,0 +1,171 @@
+//! `manypath lab` from the outside: an experiment run, judged, reported, compared; and what happens when things go wrong.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const EXPERIMENT: &str = r#"title = "Two seconds of two links"
+paper = "mpcc"
+place = "Fig. 0"
+about = "A small experiment."
+duration = "2s"
+seeds = { quick = 2, full = 3 }
+
+[[axis]]
+name = "cc"
+of = "controllers"
+values = ["mpcc-loss", "lia"]
+
+[scenario]
+topology = "mpcc-3b"
+sample = "100ms"
+
+[[scenario.connection]]
+name = "mp"
+role = "mp"
+cc = "{cc}"
+scheduler = "{scheduler}"
+
+[metric.goodput]
+title = "goodput"
+unit = "Mbit/s"
+value = "connection.mp.goodput_bps / 1Mbit"
+
+[[claim]]
+id = "lia-starts-faster"
+says = "in two seconds LIA has moved more"
+place = "nowhere"
+number = "not stated"
+order = ["goodput[cc=mpcc-loss]", "goodput[cc=lia]"]
+unit = "Mbit/s"
+wrong = { cc = { lia = "mpcc-loss" } }
+
+[[figure]]
+title = "Goodput"
+kind = "bars"
+x = "cc"
+y = ["goodput"]
+y-label = "goodput (Mbit/s)"
+error = "min-max"
+
+[[figure]]
+title = "Over time"
+kind = "time"
+y = ["series.connection.mp.goodput_bps / 1Mbit"]
+y-label = "goodput (Mbit/s)"
+series = "cc"
+"#;
+
+fn lab(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_manypath"));
+    command.arg("lab").args(args).current_dir(folder);
+    command.output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A folder with one experiment.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("experiments")).unwrap();
+    std::fs::write(folder.path().join("experiments/small.toml"), EXPERIMENT).unwrap();
+    folder
+}
+
+#[test]
+fn an_experiment_is_run_once_and_judged() {
+    let folder = folder();
+    let lab = |args: &[&str]| lab(folder.path(), args);
+    assert!(out(&lab(&["list"])).contains("small"));
+    let checked = lab(&["check"]);
+    assert!(out(&checked).contains("0 of 1 claims hold, 1 not run"), "{}", out(&checked));
+    assert_eq!(checked.status.code(), Some(0));
+
+    let run = lab(&["run", "small", "--jobs", "2"]);
+    assert_eq!(out(&run).trim(), "4 runs made, 0 there already, 0 failed (quick)", "{}", err(&run));
+    let again = lab(&["run", "--all"]);
+    assert_eq!(out(&again).trim(), "0 runs made, 4 there already, 0 failed (quick)");
+
+    let checked = lab(&["check", "--update"]);
+    let text = out(&checked);
+    assert!(text.contains("small.lia-starts-faster") && text.ends_with("1 of 1 claims hold, 0 not run\n"), "{text}");
+    let wrong = lab(&["check", "--wrong"]);
+    assert_eq!(wrong.status.code(), Some(0), "{}", err(&wrong));
+    assert!(out(&wrong).contains("does not hold"));
+    let status = std::fs::read_to_string(folder.path().join("experiments/status.toml")).unwrap();
+    assert!(status.contains("lia-starts-faster = { quick = \"holds\" }"), "{status}");
+
+    let compared = lab(&["compare", "lia", "mpcc-loss"]);
+    assert!(out(&compared).contains("1 of 1 (Mbit/s)"), "{}", out(&compared));
+    let report = lab(&["report", "--docs", "docs"]);
+    assert_eq!(report.status.code(), Some(0), "{}", err(&report));
+    let page = std::fs::read_to_string(folder.path().join("lab-report.html")).unwrap();
+    assert!(page.contains("✓ holds") && page.matches("<svg xmlns").count() == 2 && !page.contains("NaN"));
+    let results = std::fs::read_to_string(folder.path().join("docs/results.md")).unwrap();
+    assert!(results.contains("![Goodput](results/small-1.svg)") && results.contains("manypath lab run small"), "{results}");
+    assert!(folder.path().join("docs/results/small-2.svg").is_file());
+
+    let shown = lab(&["show", "small", "--case", "cc=lia"]);
+    let scenario = folder.path().join("one.toml");
+    std::fs::write(&scenario, &shown.stdout).unwrap();
+    let alone = Command::new(env!("CARGO_BIN_EXE_manypath")).args(["sim", "run"]).arg(&scenario).output().unwrap();
+    assert!(out(&alone).contains("mp (lia)"), "{}", err(&alone));
+}
+
+#[test]
+fn a_claim_that_no_longer_holds_is_a_regression() {
+    let folder = folder();
+    lab(folder.path(), &["run", "small"]);
+    lab(folder.path(), &["check", "--update"]);
+    // The claim is turned round: as if the code had changed.
+    let turned = EXPERIMENT.replace(
+        "order = [\"goodput[cc=mpcc-loss]\", \"goodput[cc=lia]\"]",
+        "order = [\"goodput[cc=lia]\", \"goodput[cc=mpcc-loss]\"]",
+    );
+    std::fs::write(folder.path().join("experiments/small.toml"), turned).unwrap();
+    let checked = lab(folder.path(), &["check"]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(err(&checked).contains("held before and no longer hold: small.lia-starts-faster"), "{}", err(&checked));
+    assert!(out(&checked).contains("HELD BEFORE"));
+    // A claim that its wrong variation leaves standing is no claim.
+    let blind = EXPERIMENT.replace("lia = \"mpcc-loss\"", "lia = \"lia\"");
+    std::fs::write(folder.path().join("experiments/small.toml"), blind).unwrap();
+    let wrong = lab(folder.path(), &["check", "--wrong"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(err(&wrong).contains("hold under their wrong variation"), "{}", err(&wrong));
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = folder();
+    let lab = |args: &[&str]| lab(folder.path(), args);
+    for (args, words) in [
+        (&["run", "nothing"][..], "there is no experiment 'nothing'"),
+        (&["run"], "required arguments"),
+        (&["run", "small", "--engine", "abacus"], "there is no engine 'abacus'"),
+        (&["show", "small", "--case", "cc=reno"], "there is no cc 'reno'; there are mpcc-loss, lia"),
+        (&["compare", "lia", "mpcc-loss"], "has been run has both 'lia' and 'mpcc-loss'"),
+        (&["check", "--experiments", "elsewhere"], "elsewhere:1: the file cannot be read"),
+    ] {
+        let output = lab(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(err(&output).contains(words), "{args:?}: {}", err(&output));
+    }
+    std::fs::write(folder.path().join("experiments/small.toml"), EXPERIMENT.replace("\"lia\"]", "\"lai\"]")).unwrap();
+    let output = lab(&["list"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("small.toml:11: no algorithm is called 'lai'"), "{}", err(&output));
+    let nowhere = tempfile::tempdir().unwrap();
+    let output = super_lab(nowhere.path());
+    assert!(err(&output).contains("there is no folder 'experiments' here or above"), "{}", err(&output));
+}
+
+/// `lab list` where nothing is.
+fn super_lab(folder: &Path) -> Output {
+    lab(folder, &["list"])
+}

@@ -1,0 +1,215 @@
+//! Whether engines agree: the same scenarios with the same controller and scheduler in the simulator, and over the QUIC
+//! transport on links in real time.
+
+use core::fmt::Write as _;
+
+use crate::engine::{Engine, EngineError, Input, Quic, Simulator};
+
+/// How far goodputs may be apart, as a share of the simulator's.
+pub const TOLERANCE: f64 = 0.1;
+
+/// Two links and one connection. Packets are what QUIC makes of an MTU of 1452 bytes: 28 bytes of IPv4 and UDP, 38 of QUIC
+/// with DATAGRAM frame and tag.
+const TEMPLATE: &str = r#"
+duration = "{duration}"
+warmup = "{warmup}"
+
+[[link]]
+name = "link1"
+rate = "30Mbit"
+delay = "{delay1}"
+queue = "{queue1}"
+loss = "{loss}"
+
+[[link]]
+name = "link2"
+rate = "20Mbit"
+delay = "{delay2}"
+queue = "100kB"
+loss = "{loss}"
+
+[[connection]]
+name = "mp"
+cc = "{cc}"
+scheduler = "{scheduler}"
+path = [{ route = ["link1"] }, { route = ["link2"] }]
+packet = "1480B"
+overhead = "66B"
+"#;
+
+/// A scenario of the comparison.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    name: &'static str,
+    about: &'static str,
+    delays: [&'static str; 2],
+    queue: &'static str,
+    loss: &'static str,
+}
+
+const SETTINGS: [Setting; 4] = [
+    Setting {
+        name: "clean",
+        about: "15 ms each way on both, 150 kB",
+        delays: ["15ms", "15ms"],
+        queue: "150kB",
+        loss: "0%",
+    },
+    Setting {
+        name: "loss",
+        about: "the same with 1% of all packets lost",
+        delays: ["15ms", "15ms"],
+        queue: "150kB",
+        loss: "1%",
+    },
+    Setting { name: "shallow", about: "30 kB of queue on link 1", delays: ["15ms", "15ms"], queue: "30kB", loss: "0%" },
+    Setting { name: "unequal", about: "10 and 50 ms each way", delays: ["10ms", "50ms"], queue: "150kB", loss: "0%" },
+];
+
+const ALGORITHMS: [(&str, &str); 2] = [("lia", "minrtt"), ("mpcc-loss", "rate-based")];
+
+/// A scenario as both engines ran it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreement {
+    /// Which scenario.
+    pub scenario: &'static str,
+    /// Controller and scheduler.
+    pub algorithms: (&'static str, &'static str),
+    /// Mean goodput in the simulator, Mbit/s.
+    pub sim_mbps: f64,
+    /// Mean goodput over QUIC, Mbit/s.
+    pub quic_mbps: f64,
+}
+
+impl Agreement {
+    /// How far the goodput over QUIC is from the simulator's, as a share of that.
+    pub fn difference(&self) -> f64 {
+        self.quic_mbps / self.sim_mbps - 1.0
+    }
+
+    /// Whether it is close enough.
+    pub fn agrees(&self) -> bool {
+        self.difference().abs() <= TOLERANCE
+    }
+}
+
+/// How long and how often each scenario is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Seconds, of which the first quarter does not count.
+    pub seconds: u32,
+    /// Seeds of the losses and of the controllers.
+    pub seeds: u32,
+}
+
+/// Runs every scenario with every pair of algorithms in both engines; `progress` hears of each that is done. Takes as long
+/// as all scenarios together.
+///
+/// # Errors
+/// If an engine cannot run a scenario.
+pub fn validate(effort: Effort, progress: &mut dyn FnMut(&Agreement)) -> Result<Vec<Agreement>, EngineError> {
+    let mut found = Vec::new();
+    for setting in &SETTINGS {
+        for algorithms in ALGORITHMS {
+            let input = Input::Scenario(Box::new(scenario(setting, algorithms, effort)?));
+            let mean = |engine: &dyn Engine| {
+                let mut sum = 0.0;
+                for seed in 1..=effort.seeds {
+                    let quantities = engine.run(&input, u64::from(seed))?;
+                    sum += quantities.0.get("goodput_bps").and_then(|values| values.first()).copied().unwrap_or(0.0);
+                }
+                Ok::<f64, EngineError>(sum / f64::from(effort.seeds) * 1e-6)
+            };
+            let (sim_mbps, quic_mbps) = (mean(&Simulator)?, mean(&Quic)?);
+            let agreement = Agreement { scenario: setting.name, algorithms, sim_mbps, quic_mbps };
+            progress(&agreement);
+            found.push(agreement);
+        }
+    }
+    Ok(found)
+}
+
+/// How many comparisons there are.
+pub const fn comparisons() -> usize {
+    SETTINGS.len() * ALGORITHMS.len()
+}
+
+fn scenario(
+    setting: &Setting,
+    (cc, scheduler): (&str, &str),
+    effort: Effort,
+) -> Result<manypath_scenario::Scenario, EngineError> {
+    let mut text = TEMPLATE.to_owned();
+    let (duration, warmup) = (format!("{}s", effort.seconds), format!("{}ms", effort.seconds * 250));
+    for (name, value) in [
+        ("duration", duration.as_str()),
+        ("warmup", &warmup),
+        ("delay1", setting.delays[0]),
+        ("delay2", setting.delays[1]),
+        ("queue1", setting.queue),
+        ("loss", setting.loss),
+        ("cc", cc),
+        ("scheduler", scheduler),
+    ] {
+        text = text.replace(&format!("{{{name}}}"), value);
+    }
+    manypath_scenario::parse(&text, setting.name, std::path::Path::new("."))
+        .map_err(|error| EngineError(error.to_string()))
+}
+
+/// The comparison as Markdown. `made` says how.
+pub fn validation_markdown(found: &[Agreement], made: &str) -> String {
+    let mut out = format!(
+        "# Do the engines agree?\n\n\
+         The same scenarios, controllers and schedulers in the simulator (`sim`) and over the QUIC transport on links that the emulator \
+         makes in real time (`emu` + `quic`). Two links, 30 and 20 Mbit/s; one connection. Goodput after the first quarter of the run.\n\n\
+         Made by `{made}`, manypath {}. Runs in real time need an idle machine: on a busy one goodput over QUIC is lower.\n\n\
+         | scenario | controller | scheduler | sim (Mbit/s) | emu + quic (Mbit/s) | difference | within {:.0}% |\n|---|---|---|---|---|---|---|\n",
+        env!("CARGO_PKG_VERSION"),
+        TOLERANCE * 100.0
+    );
+    for row in found {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {:.2} | {:.2} | {:+.1}% | {} |",
+            row.scenario,
+            row.algorithms.0,
+            row.algorithms.1,
+            row.sim_mbps,
+            row.quic_mbps,
+            row.difference() * 100.0,
+            if row.agrees() { "yes" } else { "no" }
+        );
+    }
+    out.push('\n');
+    for setting in SETTINGS {
+        let _ = writeln!(out, "* {}: {}", setting.name, setting.about);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_of_the_comparison_makes_sense() {
+        for setting in &SETTINGS {
+            for algorithms in ALGORITHMS {
+                let scenario = scenario(setting, algorithms, Effort { seconds: 8, seeds: 1 }).unwrap();
+                assert_eq!(scenario.warmup.as_secs_f64(), 2.0);
+                manypath_sim::run(&scenario, 1).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_off_by_more_than_a_tenth_does_not_agree() {
+        let row = |quic_mbps| Agreement { scenario: "clean", algorithms: ("lia", "minrtt"), sim_mbps: 40.0, quic_mbps };
+        assert!(row(36.1).agrees() && row(43.9).agrees());
+        assert!(!row(35.9).agrees() && !row(44.1).agrees() && !row(f64::NAN).agrees());
+        let text = validation_markdown(&[row(35.0)], "manypath lab validate");
+        assert!(text.contains("| clean | lia | minrtt | 40.00 | 35.00 | -12.5% | no |"), "{text}");
+    }
+}
