@@ -107,7 +107,10 @@ fn an_experiment_is_run_once_and_judged() {
     let page = std::fs::read_to_string(folder.path().join("lab-report.html")).unwrap();
     assert!(page.contains("✓ holds") && page.matches("<svg xmlns").count() == 2 && !page.contains("NaN"));
     let results = std::fs::read_to_string(folder.path().join("docs/results.md")).unwrap();
-    assert!(results.contains("![Goodput](results/small-1.svg)") && results.contains("manypath lab run small"), "{results}");
+    assert!(
+        results.contains("![Goodput](results/small-1.svg)") && results.contains("manypath lab run small"),
+        "{results}"
+    );
     assert!(folder.path().join("docs/results/small-2.svg").is_file());
 
     let shown = lab(&["show", "small", "--case", "cc=lia"]);

@@ -198,7 +198,7 @@ mod tests {
         for setting in &SETTINGS {
             for algorithms in ALGORITHMS {
                 let scenario = scenario(setting, algorithms, Effort { seconds: 8, seeds: 1 }).unwrap();
-                assert_eq!(scenario.warmup.as_secs_f64(), 2.0);
+                assert_eq!(scenario.warmup, manypath_core::Duration::from_secs(2));
                 manypath_sim::run(&scenario, 1).unwrap();
             }
         }

@@ -109,7 +109,7 @@ impl Collected {
                 Kind::Again => format!("subflow {subflow}, again"),
                 Kind::Copy => format!("subflow {subflow}, copies"),
             };
-            Series { label, points, mark: Mark::Points, style: Some(style) }
+            Series { label, points, mark: Mark::Points, style: Some(style), ..Series::default() }
         });
         let y = Axis { tight: true, ..Axis::new("data sequence number (kB)") };
         let connection = self.chosen.unwrap_or_default();

@@ -7,7 +7,7 @@ pub(crate) struct Dim {
     pub(crate) len: usize,
     /// Labels of an axis; none for the items of a list.
     pub(crate) labels: Vec<String>,
-    /// Labels as numbers, where they are; NaN where not.
+    /// Labels as numbers, where they are; else their places.
     pub(crate) numbers: Vec<f64>,
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     fn dim(name: &str, labels: &[&str]) -> Dim {
         let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
-        let numbers = labels.iter().map(|label| label.parse().unwrap_or(f64::NAN)).collect();
+        let numbers = labels.iter().zip(0_u32..).map(|(label, at)| label.parse().unwrap_or(f64::from(at))).collect();
         Dim { name: name.to_owned(), len: labels.len(), labels, numbers }
     }
 
