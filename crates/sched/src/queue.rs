@@ -8,7 +8,7 @@ mod unsent;
 
 use std::collections::VecDeque;
 
-use manypath_core::{Bytes, DataRange, DataSeq, FlowId, RangeSet, SubflowId, Time};
+use manypath_core::{Bytes, DataRange, DataSeq, FlowId, RangeSet, SubflowId, SubflowState, Time, View};
 
 pub use segment::{Content, Segment};
 use segment::{Extent, carrier_bit};
@@ -332,24 +332,22 @@ impl Queue {
         }
     }
 
-    /// Offers other subflows what of `range` no second one carries, although the first has not given it up: it counts as
-    /// lost until it arrives or [`end_reinjection`](Self::end_reinjection) is called. Returns the bytes.
-    pub fn reinject(&mut self, range: DataRange) -> u64 {
+    /// Offers usable subflows what none of them carries: what only failed ones do, be it under way there, waiting to leave
+    /// again, or arrived out of order, which a receiver keeps until the gap before it is filled. It counts as lost until it
+    /// arrives or [`end_reinjection`](Self::end_reinjection) is called. Returns the bytes.
+    pub fn reinject(&mut self, view: &View) -> u64 {
+        let active = view.subflows.iter().filter(|subflow| subflow.state == SubflowState::Active);
+        let active = active.fold(0, |active, subflow| active | carrier_bit(subflow.id));
         let mut offered = 0;
-        let mut seq = range.start.max(self.left);
-        while let Some(index) = self.segment_index(seq).filter(|_| seq < range.end) {
-            let segment = &self.segments[index];
-            if !segment.acked && segment.copies <= 1 {
-                offered += self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
-            }
-            seq = segment.range.end;
+        for segment in self.segments.iter().filter(|segment| !segment.acked && segment.carriers & active == 0) {
+            offered += self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
         }
         offered
     }
 
-    /// Withdraws what was offered to other subflows and is still under way on its own.
-    pub fn end_reinjection(&mut self) {
-        for segment in self.segments.iter().filter(|segment| segment.copies > 0) {
+    /// Withdraws what was offered to other subflows and was carried by this one, which delivers it after all.
+    pub fn end_reinjection(&mut self, subflow: SubflowId) {
+        for segment in self.segments.iter().filter(|segment| segment.was_carried_by(subflow)) {
             if self.lost.is_empty() {
                 break;
             }

@@ -166,7 +166,7 @@ impl Session {
             self.notify(now, id, &Event::Restored);
             match self.config.carriage {
                 Carriage::Datagrams => self.want_ack(now, id),
-                Carriage::Streams => self.queue.end_reinjection(),
+                Carriage::Streams => self.queue.end_reinjection(id),
             }
             self.events.push_back(SessionEvent::PathRestored(id));
         }

@@ -47,11 +47,7 @@ impl Session {
         if reinject && others {
             self.take_back_unsent(id);
             self.view.subflows[id.index()].state = SubflowState::Failed;
-            if let Some(Some(path)) = self.paths.get(id.index()) {
-                path.resend.iter().for_each(|again| {
-                    self.queue.reinject(again.range);
-                });
-            }
+            self.queue.reinject(&self.view);
         }
         self.stir(Time::ZERO);
         self.notify(now, id, &Event::Timeout);
@@ -119,3 +115,6 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,6 +120,20 @@ fn a_dead_subflow_does_not_hold_up_the_connection() {
     assert_eq!(completion("reinject-after = 0"), None, "without reinjection what the dead subflow holds never arrives");
 }
 
+/// Much is lost just before the outage: what arrived behind the gaps waits in the receiver's end of the subflow, and only the
+/// other subflow can bring it to the application.
+#[test]
+fn a_subflow_that_dies_in_recovery_does_not_hold_up_the_connection() {
+    let outage = "schedule = [{ at = \"9970ms\", loss = \"20%\" }, { at = \"10s\", rate = \"0bit\" }]";
+    let network = link("a", "30Mbit", "10ms", "60packets", outage) + &link("b", "15Mbit", "40ms", "100packets", "");
+    for recovery in ["sack", "new-reno"] {
+        let more = format!("send-buffer = \"1MiB\"\nreceive-buffer = \"1MiB\"\nrecovery = \"{recovery}\"");
+        let flow = tcp("mp", "olia", &["a", "b"], &more);
+        let report = simulate(&format!("duration = \"20s\"\nwarmup = \"11s\"\n{network}{flow}"), 2);
+        assert!(report.goodput_bps > 10e6, "{recovery}: {}", report.goodput_bps);
+    }
+}
+
 #[test]
 fn small_host_buffers_bound_what_is_under_way() {
     let network =

@@ -1,3 +1,5 @@
+use manypath_core::SubflowView;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -223,21 +225,30 @@ fn a_removed_carrier_is_forgotten() {
 }
 
 #[test]
-fn what_a_subflow_repeats_may_be_offered_to_others() {
-    let mut queue = queue(3_000, 9_000);
+fn what_only_failed_subflows_carry_may_be_offered_to_others() {
+    let mut queue = queue(5_000, 9_000);
     let lost = assign_head(&mut queue, A, 1_000);
     assign_head(&mut queue, A, 1_000);
     let copied = assign_head(&mut queue, A, 1_000);
     queue.on_assigned(Time::ZERO, copied, B);
     queue.on_resent(lost);
     assert!(queue.segments[0].retransmitted && queue.segments[0].copies == 1);
-    let all = DataRange::between(DataSeq(0), DataSeq(3_000));
-    assert_eq!(queue.reinject(all), 2_000, "what two subflows carry needs no third");
+    // The fourth has arrived behind the first, where nobody can read it; the fifth the receiver has.
+    let held = assign_head(&mut queue, A, 1_000);
+    queue.on_copy_ended(held, true);
+    let delivered = assign_head(&mut queue, A, 1_000);
+    queue.on_selective_ack(delivered);
+    let mut view = View { subflows: [A, B].map(|id| SubflowView::new(id, mss(1_000))).to_vec() };
+    assert_eq!(queue.reinject(&view), 0, "both are at work");
+    view.subflows[0].state = SubflowState::Failed;
+    assert_eq!(queue.reinject(&view), 3_000, "what the other carries is not offered to it");
     assert_eq!(queue.lost_head(Bytes::new(1_030)), Some(lost));
-    // The first arrives on its own subflow; the second is heard of before another subflow has taken it.
+    // The first arrives on its own subflow; the others are heard of before another subflow has taken them.
     queue.on_copy_ended(lost, true);
-    assert_eq!(queue.lost(), Bytes::new(1_000));
-    queue.end_reinjection();
+    assert_eq!(queue.lost(), Bytes::new(2_000));
+    queue.end_reinjection(B);
+    assert_eq!(queue.lost(), Bytes::new(2_000), "the other has not failed");
+    queue.end_reinjection(A);
     assert_eq!(queue.lost(), Bytes::ZERO);
 }
 
