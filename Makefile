@@ -1,14 +1,16 @@
 # `make demo` runs the main job, `make test` passes the tests. Both need git, make, a C compiler and Rust from rustup.
 CARGO ?= cargo
 
-.PHONY: help demo test explore bench bench-ns3 audit fuzz
+.PHONY: help demo test explore bench bench-ns3 audit fuzz test-kernels bench-emu
 
 help:
 	@echo 'make demo   download one file over WiFi, LTE and both; prints a table, writes manypath-demo.html'
 	@echo 'make test   formatting, lints, tests and documentation, as CI runs them'
 	@echo 'make explore  the property tests with new random cases, EXPLORE_CASES (default 2000) where a test sets no number'
+	@echo 'make test-kernels  every BPF controller in stock kernels under qemu: KERNELS (Debian packages), TRANSFERS (controllers)'
 	@echo 'make bench  session and codec, loopback goodput, schedulers, controllers'
 	@echo 'make bench-ns3  the simulator against ns-3 on one job'
+	@echo 'make bench-emu  how exact emulated links are on this machine, and what they cost; needs root'
 	@echo 'make fuzz   the record parser, the session, scenario files and their simulation, FUZZ_SECONDS each (default 1800); needs nightly and cargo-fuzz'
 	@echo 'make audit  licences and advisories of the dependencies; builds cargo-deny first'
 
@@ -19,6 +21,10 @@ demo:
 test:
 	@tools/test.sh
 
+# Debian 12's stock kernel if nothing else is said; needs no KVM. Packages are kept in ~/.cache/manypath/kernels.
+test-kernels:
+	@tools/kernels/run.sh
+
 # A case that fails is kept in a *.proptest-regressions file: commit it with the fix.
 EXPLORE_CASES ?= 2000
 explore:
@@ -26,6 +32,9 @@ explore:
 
 bench:
 	@$(CARGO) bench --workspace
+
+bench-emu:
+	@$(CARGO) run --quiet --release --bin manypath -- emu check $(EMU_ARGS)
 
 # Needs ns-3: apt-get install libns3-dev. The last line is `ratio: N`.
 bench-ns3:

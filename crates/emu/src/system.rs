@@ -7,12 +7,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The operating system refused something.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action}: {source}")]
+#[error("cannot {action}: {reason}")]
 pub struct SystemError {
     /// What was tried.
     pub action: &'static str,
-    /// What it said.
-    pub source: io::Error,
+    /// What it said. It is part of the message.
+    pub reason: io::Error,
 }
 
 /// Names what was tried when an operation fails.
@@ -22,7 +22,7 @@ pub(crate) trait During<T> {
 
 impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
     fn during(self, action: &'static str) -> Result<T, SystemError> {
-        self.map_err(|error| SystemError { action, source: error.into() })
+        self.map_err(|error| SystemError { action, reason: error.into() })
     }
 }
 

@@ -401,6 +401,6 @@ fn joined_unit(thread: thread::JoinHandle<()>) {
 }
 
 fn nothing_arrived() -> TunError {
-    let source = io::Error::other("nothing arrived");
-    TunError::System(SystemError { action: "measure a rate", source })
+    let reason = io::Error::other("nothing arrived");
+    TunError::System(SystemError { action: "measure a rate", reason })
 }

@@ -30,9 +30,9 @@ impl Device {
             // The descriptor is all that is needed from here on.
             Ok(Self { queue: device.as_fd().try_clone_to_owned()?, index: device.if_index()? })
         });
-        device.map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => TunError::NotPermitted { action: "make a TUN device", source },
-            _ => TunError::NoTun { source },
+        device.map_err(|reason| match reason.kind() {
+            io::ErrorKind::PermissionDenied => TunError::NotPermitted { action: "make a TUN device", reason },
+            _ => TunError::NoTun { reason },
         })
     }
 }

@@ -131,7 +131,7 @@ impl Engine {
     ) -> Result<Self, TunError> {
         let link = |named: &NamedLink| {
             let made = Link::new(&named.config, config.seed, &named.name);
-            made.map_err(|source| TunError::Link { name: named.name.clone(), source })
+            made.map_err(|reason| TunError::Link { name: named.name.clone(), reason })
         };
         let links = config.links.iter().map(link).collect::<Result<_, _>>()?;
         let clock = Clock::start();

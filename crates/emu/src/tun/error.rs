@@ -17,30 +17,30 @@ pub enum TunError {
     #[error("{0} different paths: at most {most} can be emulated", most = crate::tun::MAX_PATHS)]
     TooManyPaths(usize),
     /// A link makes no sense.
-    #[error("the link '{name}': {source}")]
+    #[error("the link '{name}': {reason}")]
     Link {
         /// Which link.
         name: String,
         /// What is wrong with it.
-        source: ConfigError,
+        reason: ConfigError,
     },
     /// The process may not make namespaces and devices.
     #[error(
-        "cannot {action}: {source}; run it as root (sudo), in a container with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
+        "cannot {action}: {reason}; run it as root (sudo), in a container with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
     )]
     NotPermitted {
         /// What was tried.
         action: &'static str,
         /// What the system said.
-        source: io::Error,
+        reason: io::Error,
     },
     /// There are no TUN devices.
     #[error(
-        "cannot make a TUN device: {source}; load the module (modprobe tun), in a container give --device /dev/net/tun"
+        "cannot make a TUN device: {reason}; load the module (modprobe tun), in a container give --device /dev/net/tun"
     )]
     NoTun {
         /// What the system said.
-        source: io::Error,
+        reason: io::Error,
     },
     /// The kernel cannot do Multipath TCP.
     #[error("the kernel has no Multipath TCP (CONFIG_MPTCP): take a kernel that has it, or leave it out (--no-mptcp)")]
@@ -55,11 +55,11 @@ pub enum TunError {
 
 impl From<SystemError> for TunError {
     fn from(error: SystemError) -> Self {
-        let SystemError { action, source } = error;
-        if source.kind() == io::ErrorKind::PermissionDenied {
-            Self::NotPermitted { action, source }
+        let SystemError { action, reason } = error;
+        if reason.kind() == io::ErrorKind::PermissionDenied {
+            Self::NotPermitted { action, reason }
         } else {
-            Self::System(SystemError { action, source })
+            Self::System(SystemError { action, reason })
         }
     }
 }

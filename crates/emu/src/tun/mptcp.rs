@@ -53,7 +53,7 @@ impl PathManager {
         let name = DefaultNla::new(CONTROL_FAMILY_NAME, FAMILY.to_vec());
         let request = Message { family: CONTROL, command: CONTROL_GET_FAMILY, attributes: vec![name] };
         let answers = match netlink.request(request, 0, "find the path manager of Multipath TCP") {
-            Err(error) if error.source.kind() == io::ErrorKind::NotFound => return Err(TunError::NoMptcp),
+            Err(error) if error.reason.kind() == io::ErrorKind::NotFound => return Err(TunError::NoMptcp),
             result => result?,
         };
         let found = answers.iter().flat_map(|answer| &answer.attributes).find(|held| held.kind() == CONTROL_FAMILY_ID);

@@ -68,7 +68,7 @@ impl Namespace {
         };
         let thread = thread::Builder::new().name("manypath-netns".to_owned()).spawn(main).during("start a thread")?;
         let path = entered.recv().unwrap_or_else(|_| {
-            Err(SystemError { action: "enter a network namespace", source: io::Error::other("the thread is gone") })
+            Err(SystemError { action: "enter a network namespace", reason: io::Error::other("the thread is gone") })
         })?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread), path })
     }
