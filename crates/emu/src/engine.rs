@@ -75,7 +75,7 @@ impl Engine {
         let forward = direction(&config.forward, DirectionName::Forward)?;
         let backward = direction(&config.backward, DirectionName::Backward)?;
         let clock = Clock::start();
-        let waiter = Waiter::new(clock)?;
+        let waiter = Waiter::exact(clock)?;
         let listen = Port::bind(config.listen).during("open the relay's socket")?;
         waiter.watch(&listen, LISTEN)?;
         Ok(Self {

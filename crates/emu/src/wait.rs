@@ -69,19 +69,30 @@ pub(crate) struct Waiter {
     epoll: OwnedFd,
     timer: OwnedFd,
     waker: Waker,
-    lead: Lead,
+    /// `None`: the timer fires at the deadline.
+    lead: Option<Lead>,
     /// When the timer fires; `None` if it has fired.
     armed: Option<Time>,
 }
 
 impl Waiter {
-    pub(crate) fn new(clock: Clock) -> Result<Self, SystemError> {
+    /// A waiter that is awake at its deadlines, for which it spins a little before each.
+    pub(crate) fn exact(clock: Clock) -> Result<Self, SystemError> {
+        Self::new(clock, Some(Lead::new()))
+    }
+
+    /// A waiter that is woken at its deadlines, and so is later by what waking takes, but never spins.
+    pub(crate) fn thrifty(clock: Clock) -> Result<Self, SystemError> {
+        Self::new(clock, None)
+    }
+
+    fn new(clock: Clock, lead: Option<Lead>) -> Result<Self, SystemError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).during("make an epoll instance")?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).during("make a timer")?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let waker = eventfd(0, flags).during("make an event descriptor")?;
-        let waiter = Self { clock, epoll, timer, waker: Waker(Arc::new(waker)), lead: Lead::new(), armed: None };
+        let waiter = Self { clock, epoll, timer, waker: Waker(Arc::new(waker)), lead, armed: None };
         waiter.watch(&waiter.timer, TIMER)?;
         waiter.watch(&*waiter.waker.0, WAKER)?;
         Ok(waiter)
@@ -110,7 +121,7 @@ impl Waiter {
         let Some(deadline) = deadline else {
             return self.poll(false, ready);
         };
-        let wake = deadline - self.lead.get();
+        let wake = deadline - self.lead.as_ref().map_or(Duration::ZERO, Lead::get);
         let remaining = wake.since(self.clock.now());
         if !remaining.is_zero() && self.armed != Some(wake) {
             self.arm(wake, remaining)?;
@@ -156,8 +167,8 @@ impl Waiter {
                 // Both are non-blocking; reading makes them unreadable until the next time.
                 TIMER => {
                     let _ = rustix::io::read(&self.timer, &mut counter);
-                    if let Some(armed) = self.armed.take() {
-                        self.lead.on_wake(self.clock.now().since(armed));
+                    if let (Some(armed), Some(lead)) = (self.armed.take(), &mut self.lead) {
+                        lead.on_wake(self.clock.now().since(armed));
                     }
                 }
                 WAKER => {
@@ -194,18 +205,20 @@ mod tests {
     #[test]
     fn a_wait_ends_at_its_deadline_and_not_before() {
         let clock = Clock::start();
-        let mut waiter = Waiter::new(clock).unwrap();
-        let mut ready = vec![7];
-        for micros in [0, 50, 3_000] {
-            let deadline = clock.now() + Duration::from_micros(micros);
-            waiter.wait(Some(deadline), &mut ready).unwrap();
-            assert!(clock.now() >= deadline && ready.is_empty());
+        for make in [Waiter::exact, Waiter::thrifty] {
+            let mut waiter = make(clock).unwrap();
+            let mut ready = vec![7];
+            for micros in [0, 50, 3_000] {
+                let deadline = clock.now() + Duration::from_micros(micros);
+                waiter.wait(Some(deadline), &mut ready).unwrap();
+                assert!(clock.now() >= deadline && ready.is_empty());
+            }
         }
     }
 
     #[test]
     fn a_waker_ends_a_wait_without_deadline() {
-        let mut waiter = Waiter::new(Clock::start()).unwrap();
+        let mut waiter = Waiter::exact(Clock::start()).unwrap();
         let waker = waiter.waker();
         let other = std::thread::spawn(move || waker.wake());
         waiter.wait(None, &mut Vec::new()).unwrap();

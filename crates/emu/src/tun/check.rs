@@ -1,6 +1,6 @@
 //! How exact links between namespaces are on this machine, now: measured from outside, by packets that programs send and receive.
 //!
-//! Senders and receivers of probes have the same priority as the links' thread, so that what is measured is the links and not how long
+//! Senders and receivers have the same priority as the links' thread, so that what is measured is the links and not how long
 //! an ordinary program waits for a processor.
 
 use std::io::{self, Read as _, Write as _};
@@ -366,6 +366,7 @@ fn server(links: &TunLinks) -> SocketAddr {
 /// Writes as much as the connection takes until told to stop.
 fn fill(mut stream: TcpStream, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> {
     thread::spawn(move || {
+        urgent();
         let data = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) && stream.write_all(&data).is_ok() {}
     })
@@ -374,6 +375,7 @@ fn fill(mut stream: TcpStream, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> 
 /// Reads to the end.
 fn count(mut stream: TcpStream) -> thread::JoinHandle<()> {
     thread::spawn(move || {
+        urgent();
         let mut data = vec![0; 1 << 16];
         while stream.read(&mut data).is_ok_and(|length| length > 0) {}
     })

@@ -135,7 +135,9 @@ impl Engine {
         };
         let links = config.links.iter().map(link).collect::<Result<_, _>>()?;
         let clock = Clock::start();
-        let waiter = Waiter::new(clock)?;
+        // Spinning would be a third of the processor time of two full links of 100 Mbit/s, and take some 30 us from the median delay,
+        // nothing from the 99th percentile.
+        let waiter = Waiter::thrifty(clock)?;
         let mut routes = Vec::new();
         for (path, [client, server]) in config.paths.iter().zip(devices) {
             for (device, links) in [(client, &path.forward), (server, &path.backward)] {
