@@ -127,6 +127,19 @@ impl OmegaSearch {
         search
     }
 
+    /// A search that has ended with this weight of the costly path, by somebody before.
+    pub fn found(now: Time, config: Config, target: Rate, omega: f64) -> Self {
+        let mut search = Self::new(now, config, target);
+        search.stage = Stage::Holding(None);
+        search.omega = omega.clamp(MIN_OMEGA, MAX_OMEGA);
+        search
+    }
+
+    /// The weight of the costly path now, over that of the other.
+    pub const fn omega(&self) -> f64 {
+        self.omega
+    }
+
     /// Sets a new target and searches anew.
     pub fn set_target(&mut self, now: Time, target: Rate) {
         self.target = target;

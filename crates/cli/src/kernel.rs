@@ -5,6 +5,7 @@ mod load;
 mod paths;
 mod run;
 mod status;
+mod target_rate;
 mod weights;
 
 use anyhow::Result;
@@ -32,6 +33,7 @@ enum Command {
     Set(load::Set),
     Status(status::Args),
     Weights(weights::Args),
+    TargetRate(target_rate::Args),
     Paths(paths::Args),
     Run(run::Args),
 }
@@ -45,6 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Command::Set(args) => load::set(args),
         Command::Status(args) => status::run(args),
         Command::Weights(args) => weights::run(args),
+        Command::TargetRate(args) => target_rate::run(args),
         Command::Paths(args) => paths::run(args),
         Command::Run(args) => run::run(args),
     }

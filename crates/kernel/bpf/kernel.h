@@ -14,6 +14,8 @@ enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_SK_STO
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1 };
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+/* Users other than root may choose the controller. */
+enum { TCP_CONG_NON_RESTRICTED = 1 };
 enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 
 #include <bpf/bpf_helpers.h>
@@ -109,6 +111,7 @@ struct tcp_congestion_ops {
 	u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
+	u32 flags;
 	char name[16];
 };
 

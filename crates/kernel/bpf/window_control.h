@@ -211,6 +211,7 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 		.ssthresh = (void *)ssthresh,                                                                               \
 		.cwnd_event = (void *)cwnd_event,                                                                           \
 		.undo_cwnd = (void *)undo_cwnd,                                                                             \
+		.flags = TCP_CONG_NON_RESTRICTED,                                                                           \
 		.name = #kernel_name,                                                                                       \
 	}
 

@@ -31,6 +31,7 @@ mod pins;
 mod request;
 pub mod run;
 pub mod status;
+pub mod steering;
 mod sysctl;
 #[cfg(feature = "kernel")]
 mod tunables;

@@ -107,3 +107,11 @@ fn a_period_searches_again() {
     run(&mut search, 315, |_, _| [1_000_000, 1_000_000]);
     assert!(!search.is_holding());
 }
+
+#[test]
+fn a_weight_found_before_is_held() {
+    let mut search = OmegaSearch::found(Time::ZERO, Config::default(), Rate::from_mbps(3.0), 0.2);
+    assert!(search.is_holding());
+    let omegas = run(&mut search, 100, |_, _| [1_000_000, 1_000_000]);
+    assert!(omegas.iter().all(|omega| (omega - 0.2).abs() < 1e-12) && (search.omega() - 0.2).abs() < 1e-12);
+}
