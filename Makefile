@@ -1,7 +1,7 @@
 # `make demo` runs the main job, `make test` passes the tests. Both need git, make, a C compiler and Rust from rustup.
 CARGO ?= cargo
 
-.PHONY: help demo test explore bench bench-ns3 audit fuzz test-kernels bench-emu
+.PHONY: help demo test explore bench bench-ns3 bench-kernel audit fuzz test-kernels bench-emu
 
 help:
 	@echo 'make demo   download one file over WiFi, LTE and both; prints a table, writes manypath-demo.html'
@@ -10,6 +10,7 @@ help:
 	@echo 'make test-kernels  every BPF controller in stock kernels under qemu: KERNELS (Debian packages), TRANSFERS (controllers)'
 	@echo 'make bench  session and codec, loopback goodput, schedulers, controllers'
 	@echo 'make bench-ns3  the simulator against ns-3 on one job'
+	@echo 'make bench-kernel  the kernel controllers, as root on an idle machine; writes the tables of docs/kernel.md'
 	@echo 'make bench-emu  how exact emulated links are on this machine, and what they cost; needs root'
 	@echo 'make fuzz   the record parser, the session, scenario files and their simulation, FUZZ_SECONDS each (default 1800); needs nightly and cargo-fuzz'
 	@echo 'make audit  licences and advisories of the dependencies; builds cargo-deny first'
@@ -39,6 +40,13 @@ bench-emu:
 # Needs ns-3: apt-get install libns3-dev. The last line is `ratio: N`.
 bench-ns3:
 	@benches/ns3/run.sh 200
+
+# BENCH_KERNEL_ARGS: parts (baseline buffers fairness cpu target-rate), --short for a quick look.
+BENCH_KERNEL_ARGS ?= --write
+bench-kernel:
+	@tools/needs.sh kernel
+	$(CARGO) build --release -p manypath --features kernel
+	$(CARGO) run --release -p manypath-kernel --features kernel --example measure -- $(BENCH_KERNEL_ARGS)
 
 FUZZ_SECONDS ?= 1800
 fuzz:

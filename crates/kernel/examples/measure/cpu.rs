@@ -1,0 +1,127 @@
+//! What a transfer costs: processor time of the whole machine a gigabyte, over two pairs of virtual Ethernet devices.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use manypath_emu::tun::Namespace;
+
+use crate::flow::{Flow, Wish, median};
+use crate::{Effort, Failure, Loaded, Outcome};
+
+/// What others are measured by.
+const REFERENCE: &str = "cubic";
+
+/// Two namespaces with two pairs of devices between them; they go with their last user.
+struct Pairs {
+    client: Namespace,
+    server: Namespace,
+}
+
+impl Pairs {
+    fn new() -> Result<Self, Failure> {
+        let (client, server) = (Namespace::new()?, Namespace::new()?);
+        let other = server.path().display().to_string();
+        let ip = |namespace: &Namespace, words: String| -> Result<(), Failure> {
+            let output = namespace.run({
+                let words = words.clone();
+                move || Command::new("ip").args(words.split(' ')).output()
+            })?;
+            if output.status.success() {
+                return Ok(());
+            }
+            Err(format!("ip {words}: {}", String::from_utf8_lossy(&output.stderr)).into())
+        };
+        for path in 1..=2 {
+            ip(&client, format!("link add veth{path} type veth peer name veth{path} netns {other}"))?;
+            for (namespace, host) in [(&client, 1), (&server, 2)] {
+                ip(namespace, format!("addr add 10.{path}.0.{host}/24 dev veth{path}"))?;
+                ip(namespace, format!("link set veth{path} up"))?;
+            }
+        }
+        ip(&server, "mptcp limits set subflows 1".to_owned())?;
+        ip(&client, "mptcp limits set subflows 1".to_owned())?;
+        // A subflow from the second address to the server's first: by the second pair.
+        ip(&client, "mptcp endpoint add 10.2.0.1 dev veth2 subflow".to_owned())?;
+        ip(&client, "route add 10.1.0.2 dev veth2 metric 10".to_owned())?;
+        Ok(Self { client, server })
+    }
+}
+
+/// Seconds that the machine's processors have been busy (proc(5)), in units of 10 ms.
+fn busy() -> Result<f64, Failure> {
+    let text = fs::read_to_string("/proc/stat")?;
+    let line = text.lines().next().ok_or("/proc/stat is empty")?;
+    let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq
+    let [user, nice, system, _, _, irq, softirq, ..] = ticks.as_slice() else {
+        return Err("no such /proc/stat".into());
+    };
+    Ok((user + nice + system + irq + softirq) / 100.0)
+}
+
+/// What one transfer took.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    /// Processor seconds a gigabyte.
+    seconds: f64,
+    /// Goodput in Gbit/s.
+    rate: f64,
+}
+
+/// One transfer after the other, so that both see the same machine.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    ours: Cost,
+    reference: Cost,
+}
+
+fn cost(controller: &str, effort: Effort) -> Result<Cost, Failure> {
+    let pairs = Pairs::new()?;
+    let wish = Wish {
+        controller,
+        multipath: true,
+        from: Ipv4Addr::new(10, 1, 0, 1),
+        to: Ipv4Addr::new(10, 1, 0, 2),
+        port: 5000,
+        buffers: None,
+    };
+    let flow = Flow::start(&pairs.client, &pairs.server, &wish)?;
+    thread::sleep(Duration::from_secs(1));
+    let (busy_before, bytes_before) = (busy()?, flow.received());
+    let seconds = effort.seconds(8);
+    thread::sleep(Duration::from_secs(seconds));
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+    let bytes = (flow.received() - bytes_before) as f64;
+    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    let seconds = seconds as f64;
+    Ok(Cost { seconds: (busy()? - busy_before) / (bytes / 1e9), rate: bytes * 8.0 / 1e9 / seconds })
+}
+
+pub(crate) fn measure(effort: Effort) -> Result<Outcome, Failure> {
+    let loaded = Loaded::all()?;
+    let mut outcome = Outcome::default();
+    writeln!(
+        outcome.table,
+        "| controller | CPU s/GB | Gbit/s | {REFERENCE} beside it, CPU s/GB | ratio (median of rounds) |\n\
+         |---|---:|---:|---:|---:|"
+    )?;
+    for (loaded, object) in &loaded {
+        let mut rounds = Vec::new();
+        for _ in 0..effort.times(5) {
+            rounds.push(Round { ours: cost(&loaded.name, effort)?, reference: cost(REFERENCE, effort)? });
+        }
+        let middle = |value: fn(&Round) -> f64| median(&rounds.iter().map(value).collect::<Vec<_>>());
+        let (ours, rate) = (middle(|round| round.ours.seconds), middle(|round| round.ours.rate));
+        let reference = middle(|round| round.reference.seconds);
+        let ratio = middle(|round| round.ours.seconds / round.reference.seconds);
+        let name = object.kernel_name;
+        eprintln!("{name}: {ours:.3} s/GB at {rate:.1} Gbit/s, {ratio:.3} of {REFERENCE}");
+        writeln!(outcome.table, "| {name} | {ours:.3} | {rate:.1} | {reference:.3} | {ratio:.2} |")?;
+        outcome.check(ratio <= 1.10, format!("{name}: {ratio:.2} of {REFERENCE}'s processor time, at most 1.10"));
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,178 @@
+//! A connection that wants a rate, over a cheap path with four TCP Reno flows on it and a dear path with one.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use manypath_emu::tun::TunLinks;
+
+use crate::flow::{Flow, Wish, goodput, links};
+use crate::{Effort, Failure, Outcome};
+use manypath_core::AlgorithmSpec;
+use manypath_kernel::{Request, engine};
+
+/// Two links of 30 Mbit/s.
+const SCENARIO: &str = "duration = \"300s\"\n\
+    [[link]]\nname = \"cheap\"\nrate = \"30Mbit\"\ndelay = \"15ms\"\nqueue = \"112500B\"\n\
+    [[link]]\nname = \"dear\"\nrate = \"30Mbit\"\ndelay = \"15ms\"\nqueue = \"112500B\"\n\
+    [[connection]]\nname = \"c\"\ncc = \"reno\"\npath = [{ route = [\"cheap\"] }, { route = [\"dear\"] }]\n";
+
+/// What the connection wants.
+const TARGET_MBPS: f64 = 10.0;
+
+/// The binary beside this one's folder, or of the environment.
+fn manypath() -> Result<PathBuf, Failure> {
+    if let Some(program) = std::env::var_os("MANYPATH") {
+        return Ok(program.into());
+    }
+    // target/release/examples/measure, target/release/manypath
+    let own = std::env::current_exe()?;
+    let beside = own.ancestors().nth(2).map(|folder| folder.join("manypath")).filter(|file| file.exists());
+    beside.ok_or_else(|| "build it first: cargo build --release --features kernel --bin manypath".into())
+}
+
+/// The daemon, killed when dropped.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(links: &TunLinks, effort: Effort) -> Result<Self, Failure> {
+        let target = format!("{TARGET_MBPS}Mbit");
+        let epoch = format!("{}s", effort.seconds(20));
+        let mut command = Command::new(manypath()?);
+        command.args([
+            "kernel",
+            "target-rate",
+            &target,
+            "--cheap",
+            "10.1.0.1",
+            "--dear",
+            "10.2.0.1",
+            "--epoch",
+            &epoch,
+        ]);
+        Ok(Self(links.client().spawn({
+            command.stdout(Stdio::inherit());
+            command
+        })?))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A controller under its usual name: the daemon knows it by that.
+struct Named(&'static str);
+
+impl Named {
+    fn load(name: &str, kernel_name: &'static str) -> Result<Self, Failure> {
+        engine::load(&Request { controllers: vec![AlgorithmSpec::named(name)], ..Request::default() })?;
+        Ok(Self(kernel_name))
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if let Err(error) = engine::unload(&[self.0.to_owned()]) {
+            eprintln!("{}: {error}", self.0);
+        }
+    }
+}
+
+/// The links with their TCP flows and the connection.
+struct Run {
+    links: TunLinks,
+    connection: Flow,
+    _others: Vec<Flow>,
+}
+
+impl Run {
+    fn start(controller: &str) -> Result<Self, Failure> {
+        let links = links(SCENARIO, 1)?;
+        let wish = |controller, multipath, port| Wish {
+            controller,
+            multipath,
+            from: links.paths()[0].client,
+            to: links.paths()[0].server,
+            port,
+            buffers: None,
+        };
+        let mut others = Vec::new();
+        for (number, path) in [0, 0, 0, 0, 1].into_iter().enumerate() {
+            others.push(Flow::over(&links, path, &wish("reno", false, 5001 + u16::try_from(number)?))?);
+        }
+        let connection = Flow::over(&links, 0, &wish(controller, true, 5000))?;
+        Ok(Self { links, connection, _others: others })
+    }
+
+    /// Goodput of the connection, and what its subflow on the dear path delivered, in Mbit/s.
+    fn measure(&self, controller: &str, seconds: u64) -> Result<(f64, f64), Failure> {
+        let before = dear_packets(controller)?;
+        let [goodput] = goodput([&self.connection], 0, seconds);
+        let after = dear_packets(controller)?;
+        #[expect(clippy::cast_precision_loss, reason = "seconds")]
+        let megabits = f64::from(after.0.wrapping_sub(before.0)) * f64::from(after.1) * 8.0 / 1e6 / seconds as f64;
+        Ok((goodput, megabits))
+    }
+}
+
+/// Packets that the client's subflow on the dear path has delivered, and bytes of one.
+fn dear_packets(controller: &str) -> Result<(u32, u32), Failure> {
+    let controllers = engine::status()?;
+    let ours = controllers.iter().find(|held| held.kernel_name == controller).ok_or("the controller is gone")?;
+    let mut subflows = ours.connections.iter().flat_map(|connection| &connection.subflows);
+    let dear = subflows.find(|subflow| subflow.local.ip().to_string() == "10.2.0.1").ok_or("no dear subflow")?;
+    Ok((dear.delivered, dear.mss))
+}
+
+pub(crate) fn measure(effort: Effort) -> Result<Outcome, Failure> {
+    let settle = effort.seconds(20);
+    let (lia, lia_dear) = {
+        let _loaded = Named::load("lia", "mp_lia")?;
+        let run = Run::start("mp_lia")?;
+        thread::sleep(Duration::from_secs(settle));
+        run.measure("mp_lia", effort.seconds(60))?
+    };
+    let _loaded = Named::load("uni-mptcp", "mp_uni")?;
+    let run = Run::start("mp_uni")?;
+    let daemon = Daemon::start(&run.links, effort)?;
+    // Three weights, and the time that the fourth takes to act.
+    thread::sleep(Duration::from_secs(3 * settle + effort.seconds(10)));
+    let weights = |run: &Run| engine::weighted_connections().map(|all| (all, run.connection.received()));
+    let (connections, _) = weights(&run)?;
+    let local = |address: &str| {
+        let mut all = connections.iter();
+        all.find(|one| one.subflows.iter().any(|subflow| subflow.local.ip().to_string() == address))
+            .map(|one| one.token)
+    };
+    let token = local("10.2.0.1").ok_or("no connection")?;
+    let found = engine::weights(token)?;
+    let (goodput, dear) = run.measure("mp_uni", effort.seconds(60))?;
+    drop(daemon);
+    let left = engine::weights(token)?;
+    let daemon = Daemon::start(&run.links, effort)?;
+    thread::sleep(Duration::from_secs(effort.seconds(5)));
+    let again = engine::weights(token)?;
+    let (goodput_after, dear_after) = run.measure("mp_uni", effort.seconds(60))?;
+    drop(daemon);
+
+    let mut outcome = Outcome::default();
+    writeln!(outcome.table, "| | goodput Mbit/s | of it on the dear path |\n|---|---:|---:|")?;
+    writeln!(outcome.table, "| mp_lia | {lia:.2} | {lia_dear:.2} |")?;
+    writeln!(outcome.table, "| mp_uni with target-rate {TARGET_MBPS} Mbit/s | {goodput:.2} | {dear:.2} |")?;
+    writeln!(outcome.table, "| after the daemon's restart | {goodput_after:.2} | {dear_after:.2} |")?;
+    let miss = (goodput - TARGET_MBPS).abs() / TARGET_MBPS;
+    outcome.check(miss <= 0.3, format!("the rate misses the target by {:.0}%, at most 30%", 100.0 * miss));
+    let share = dear / lia_dear;
+    outcome.check(share <= 0.75, format!("bytes on the dear path: {share:.2} of mp_lia's, at most 0.75"));
+    let same = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+    let restart = same(&found, &left) && same(&found, &again);
+    outcome.check(restart, format!("the daemon's restart changes nothing: weights {:?}", &again[..2]));
+    Ok(outcome)
+}
