@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Says what is missing to build and run, and how to get it. `needs.sh kernel` looks for what the kernel engine is built with,
-# and installs it where it may: as root on Debian or Ubuntu.
+# `needs.sh tests` for the programs that its tests move over two paths; both install it where they may: as root on Debian or Ubuntu.
 set -u
 missing=0
 need() {
@@ -17,16 +17,29 @@ has_kernel() {
         clang -x c -include linux/types.h -fsyntax-only - >/dev/null 2>&1
 }
 
-if [ "${1:-}" = kernel ]; then
-    has_kernel && exit 0
+# Programs that are run over two paths, and those that take privileges away from a command.
+test_packages=(curl iperf3 python3 iproute2 util-linux)
+has_tests() {
+    [ "$(command -v curl iperf3 python3 ip setpriv unshare | wc -l)" = 6 ]
+}
+
+# Installs the packages of $1 unless all is there.
+provide() {
+    local -n packages=$1_packages
+    "has_$1" && return
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "installing: ${kernel_packages[*]}" >&2
-        apt-get -qq update >&2 && apt-get -qq -y --no-install-recommends install "${kernel_packages[@]}" >&2
-        has_kernel && exit 0
+        echo "installing: ${packages[*]}" >&2
+        apt-get -qq update >&2 && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "${packages[@]}" >&2
+        "has_$1" && return
     fi
-    echo "missing for the kernel engine: apt-get install ${kernel_packages[*]}" >&2
-    exit 1
-fi
+    echo "missing for the $2: apt-get install ${packages[*]}" >&2
+    return 1
+}
+
+case ${1:-} in
+kernel) provide kernel 'kernel engine' && exit 0 || exit 1 ;;
+tests) provide tests "kernel engine's tests" && exit 0 || exit 1 ;;
+esac
 
 need cargo 'Install Rust from https://rustup.rs, then open a new shell.'
 need cc 'Install a C compiler: apt-get install build-essential.'

@@ -21,7 +21,7 @@ impl Up {
         let name = unique(name);
         let said = run(["emu", "up", "--name", &name]);
         if said.code == Some(2) && said.err.contains("root") {
-            eprintln!("skipped: {}", said.err);
+            support::skip(&said.err);
             return None;
         }
         assert_eq!(said.code, Some(0), "{}", said.err);
@@ -61,7 +61,7 @@ fn is_root() -> bool {
     let said = Command::new("id").arg("-u").output().unwrap();
     let root = said.stdout == b"0\n";
     if !root {
-        eprintln!("skipped: namespaces are made by root only");
+        support::skip("namespaces are made by root only");
     }
     root
 }

@@ -2,12 +2,15 @@
 //! connection is alive; its state goes with the connection.
 
 #![cfg(feature = "kernel")]
-#![allow(clippy::print_stdout, reason = "what was skipped and what was loaded")]
+#![allow(clippy::print_stdout, reason = "what was loaded")]
+
+mod lab;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 
+use lab::is_hindered;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 use manypath_kernel::{Counter, objects};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -18,17 +21,6 @@ struct Loaded {
     /// Before the object, which it needs to unregister.
     link: Option<Link>,
     object: Object,
-}
-
-/// Why this machine cannot load programs, if it cannot.
-fn obstacle() -> Option<&'static str> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("loading BPF programs takes root");
-    }
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Some("this kernel has no BTF");
-    }
-    (objects().count() == 0).then_some("built without the BPF programs")
 }
 
 fn load(controller: &manypath_kernel::Object) -> Loaded {
@@ -96,8 +88,7 @@ fn move_bytes(client: &Socket, server: &Socket) {
 
 #[test]
 fn every_controller_loads_moves_bytes_and_leaves() {
-    if let Some(why) = obstacle() {
-        println!("skipped: {why}");
+    if is_hindered() {
         return;
     }
     for controller in objects() {

@@ -1,13 +1,13 @@
 //! Every controller under a connection of two subflows, over emulated links: loaded, used, unloaded, gone.
 
 #![cfg(feature = "kernel")]
-#![allow(clippy::print_stdout, reason = "what was skipped and what was done")]
+#![allow(clippy::print_stdout, reason = "what was done")]
 
 mod lab;
 
 use std::net::IpAddr;
 
-use lab::{Loaded, Pair, obstacle, two_links, wait_until};
+use lab::{Loaded, Pair, is_hindered, two_links, wait_until};
 use libbpf_rs::{MapCore as _, MapHandle};
 use manypath_kernel::status::SubflowStatus;
 use manypath_kernel::{engine, objects};
@@ -39,11 +39,10 @@ fn assert_both_used(loaded: &Loaded, pair: &Pair, end: usize) {
 
 #[test]
 fn two_subflows_under_every_controller() {
-    if let Some(why) = obstacle() {
-        println!("skipped: {why}");
+    if is_hindered() {
         return;
     }
-    let links = two_links(false);
+    let links = two_links();
     let client = [0, 1].map(|path: usize| IpAddr::from(links.paths()[path].client));
     for object in objects() {
         let loaded = Loaded::new(object.name);

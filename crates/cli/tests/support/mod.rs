@@ -17,6 +17,12 @@ use manypath_link::{LinkConfig, QueueLimit};
 /// However slow the machine is, no step takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Says why a test is skipped; where `tools/test.sh` lets nothing be skipped, that is a failure.
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var_os("MANYPATH_NO_SKIPS").is_none(), "skipped: {why}");
+    eprintln!("skipped: {why}");
+}
+
 /// The program with arguments.
 pub(crate) fn manypath<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_manypath"));
