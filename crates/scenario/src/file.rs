@@ -170,7 +170,7 @@ pub(crate) struct ConnectionTable {
     pub(crate) scheduler: Option<Located<Text<AnAlgorithm>>>,
     /// How subflows recover from loss.
     pub(crate) transport: TransportName,
-    /// Loss recovery of `tcp` subflows; "sack" without it.
+    /// Loss recovery of `tcp` subflows; "rack" without it.
     pub(crate) recovery: Option<RecoveryName>,
     /// The least retransmission timeout of `tcp` subflows; 200ms without it.
     pub(crate) min_rto: Option<Text<ASpan>>,
@@ -233,8 +233,10 @@ pub(crate) enum TransportName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RecoveryName {
-    /// RFC 6675.
+    /// RFC 8985.
     #[default]
+    Rack,
+    /// RFC 6675.
     Sack,
     /// RFC 6582.
     NewReno,

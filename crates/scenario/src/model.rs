@@ -85,8 +85,10 @@ pub enum Transport {
 pub enum Recovery {
     /// RFC 6582: one loss a round trip.
     NewReno,
-    /// RFC 6675: by selective acknowledgements.
+    /// RFC 6675: by selective acknowledgements; what is lost twice needs a timeout.
     Sack,
+    /// RFC 8985: by time, as Linux does since 4.18.
+    Rack,
 }
 
 /// A connection between two hosts, data from the first to the second.

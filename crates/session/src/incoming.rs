@@ -220,6 +220,8 @@ impl Session {
         let arrival = self.arrivals.classify(range);
         #[cfg(test)]
         let arrival = self.mutation.arrival(arrival);
+        // What a stream has delivered never comes again: there, only the window bounds what is held.
+        let may_drop = self.config.carriage == Carriage::Datagrams;
         match arrival {
             Arrival::New => {}
             Arrival::Duplicate => {
@@ -227,10 +229,11 @@ impl Session {
                 self.acknowledge(now, id, range, left, true);
                 return Ok(Received::Nothing);
             }
-            Arrival::TooScattered => {
+            Arrival::TooScattered if may_drop => {
                 self.totals.dropped_records += 1;
                 return Ok(Received::Nothing);
             }
+            Arrival::TooScattered => {}
         }
         self.accept_flow(data.flow)?;
         let Some(flow) = self.flows.get_mut(&data.flow) else {
@@ -243,7 +246,7 @@ impl Session {
         #[cfg(not(test))]
         let limit = flow.recv.limit;
         flow.recv.check(data.offset, len, data.fin, limit)?;
-        if flow.recv.range_count() >= MAX_FLOW_RANGES && data.offset > flow.recv.readable().end {
+        if may_drop && flow.recv.range_count() >= MAX_FLOW_RANGES && data.offset > flow.recv.readable().end {
             self.totals.dropped_records += 1;
             return Ok(Received::Nothing);
         }
@@ -298,9 +301,9 @@ impl Session {
         }
         let left = self.arrivals.left();
         let duplicate = match self.arrivals.classify(range) {
-            Arrival::TooScattered => return Ok(()),
+            Arrival::TooScattered if self.config.carriage == Carriage::Datagrams => return Ok(()),
             Arrival::Duplicate => true,
-            Arrival::New => {
+            Arrival::New | Arrival::TooScattered => {
                 let dropped = self.arrivals.insert(range);
                 self.on_consumed(now, dropped);
                 false

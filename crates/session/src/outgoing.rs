@@ -6,7 +6,7 @@ use manypath_sched::{Choice, Content};
 
 use crate::config::Carriage;
 use crate::delay::micros;
-use crate::path::Queued;
+use crate::path::{Path, Queued};
 use crate::record::{Ack, Data, Record, SendTime};
 use crate::session::{Session, SessionEvent};
 
@@ -248,7 +248,7 @@ impl Session {
             self.stir(deadline);
         }
         if self.cc_hears_departures {
-            let idle = self.paths[index].as_ref().is_some_and(|path| path.queue.is_empty());
+            let idle = self.paths[index].as_ref().is_some_and(Path::is_idle);
             let app_limited = idle && !self.queue.has_pending();
             self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
         }
@@ -259,7 +259,7 @@ impl Session {
     fn mark_app_limited(&mut self) {
         for (path, view) in self.paths.iter_mut().zip(&mut self.view.subflows) {
             if let Some(path) = path
-                && path.queue.is_empty()
+                && path.is_idle()
                 && view.has_room()
             {
                 path.mark_app_limited(view);

@@ -209,6 +209,11 @@ impl Path {
         self.pacer.reset();
     }
 
+    /// Whether nothing waits to leave, new or again.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.resend.is_empty()
+    }
+
     /// Whether carrier and pacer let a packet leave.
     pub(crate) fn lets_go(&self, now: Time, view: &SubflowView) -> bool {
         self.carrier_ready && (view.pacing.is_none() || self.pacer.next() <= now)

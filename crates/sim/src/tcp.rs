@@ -4,8 +4,11 @@
 //! reported acknowledged or lost leaves it, what is sent again enters it. The carrier finds losses:
 //!
 //! * SACK (RFC 6675): a segment is lost when [`DUP_THRESH`] later ones have arrived; a segment is declared lost that way once,
-//!   and its second loss is the timer's business. Of the rules of `NextSeg` the first two apply: a sender without new data
+//!   and its second loss is the timer's business: a sender that lives with much loss, as MPCC does, times out all the time. Of the rules of `NextSeg` the first two apply: a sender without new data
 //!   neither sends segments again that are not known to be lost (rule 3) nor makes a rescue retransmission (rule 4).
+//! * RACK (RFC 8985 s6, [`rack`]): by time, and what is sent again is judged like anything else. There are no tail loss probes
+//!   (s7), and a timeout spares nothing that left a moment ago (s6.3). The loss of what was sent again begins an episode anew
+//!   (RFC 5681 s4.3).
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
 //!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient").
 //! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
@@ -25,6 +28,10 @@ use manypath_scenario::Recovery;
 use crate::ack::CarrierAck;
 use crate::carrier::Fate;
 use crate::packet::{DataPacket, Number};
+
+mod rack;
+
+use rack::Rack;
 
 /// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
 const DUP_THRESH: usize = 3;
@@ -86,9 +93,12 @@ pub(crate) struct Sender {
     highest: [u64; DUP_THRESH],
     /// Segments below have arrived or were declared lost.
     judged: u64,
+    rack: Rack,
     phase: Phase,
     /// One past the highest segment that had left when the phase began (spec: RecoveryPoint, recover).
     recover: u64,
+    /// When the last episode of recovery began.
+    began: Time,
     /// Duplicate acknowledgements in a row.
     duplicates: usize,
     /// A partial acknowledgement has come in this phase.
@@ -110,8 +120,10 @@ impl Sender {
             base: 0,
             highest: [0; DUP_THRESH],
             judged: 0,
+            rack: Rack::default(),
             phase: Phase::Open,
             recover: 0,
+            began: Time::ZERO,
             duplicates: 0,
             partial: false,
             rtt: RttEstimator::new(),
@@ -149,6 +161,9 @@ impl Sender {
             // RFC 6298 s5.1, and s5.6 for what is sent again; RFC 6675 s6 allows it in recovery.
             self.timer = now;
         }
+        if self.config.recovery == Recovery::Rack {
+            self.rack.on_sent(now, self.base + index as u64);
+        }
         Number { number: self.base + index as u64, unresolved: u32::try_from(index).unwrap_or(u32::MAX) }
     }
 
@@ -160,24 +175,30 @@ impl Sender {
         let mut marks = ack.marked > self.marked;
         self.marked = self.marked.max(ack.marked);
         let mut sample = None;
-        let mut note = |segment: &Segment, fate: &mut dyn FnMut(PacketNumber, Fate)| match segment.whereabouts {
-            Whereabouts::InFlight => {
-                if core::mem::take(&mut marks) {
-                    fate(segment.last, Fate::Marked);
-                }
-                if !segment.repeated {
-                    sample = Some(now.since(segment.sent_at));
-                }
-                fate(segment.last, Fate::Acked);
+        let timed = (self.config.recovery == Recovery::Rack).then(|| self.rtt.min().unwrap_or_default());
+        let mut note = |number: u64, segment: &Segment, fate: &mut dyn FnMut(PacketNumber, Fate)| {
+            if segment.whereabouts == Whereabouts::Arrived {
+                return;
             }
-            Whereabouts::Lost => fate(segment.first, Fate::ArrivedAfterAll),
-            Whereabouts::Arrived => {}
+            if let Some(min_rtt) = timed {
+                self.rack.on_arrived(now, number, segment.sent_at, segment.repeated, min_rtt);
+            }
+            if segment.whereabouts == Whereabouts::Lost {
+                return fate(segment.first, Fate::ArrivedAfterAll);
+            }
+            if core::mem::take(&mut marks) {
+                fate(segment.last, Fate::Marked);
+            }
+            if !segment.repeated {
+                sample = Some(now.since(segment.sent_at));
+            }
+            fate(segment.last, Fate::Acked);
         };
         let advanced = cumulative > self.base;
         while self.base < cumulative {
             let Some(segment) = self.segments.pop_front() else { break };
+            note(self.base, &segment, &mut fate);
             self.base += 1;
-            note(&segment, &mut fate);
         }
         let mut arrived = false;
         for &(first, end) in blocks {
@@ -190,7 +211,7 @@ impl Sender {
                 if segment.whereabouts == Whereabouts::Arrived {
                     continue;
                 }
-                note(segment, &mut fate);
+                note(number, segment, &mut fate);
                 segment.whereabouts = Whereabouts::Arrived;
                 arrived = true;
                 insert_descending(&mut self.highest, number + 1);
@@ -204,7 +225,7 @@ impl Sender {
         } else if arrived {
             self.duplicates += 1;
         }
-        self.detect_losses(&mut fate);
+        self.detect_losses(now, &mut fate);
     }
 
     /// The cumulative acknowledgement moved.
@@ -224,41 +245,61 @@ impl Sender {
             }
             Phase::TimedOut if over => self.phase = Phase::Open,
             // RFC 6582 s3.2 step 3: a partial acknowledgement ends at the next hole.
-            Phase::Recovery if new_reno => self.lose(self.base, fate),
+            Phase::Recovery if new_reno => self.lose(now, self.base, fate),
             _ => {}
         }
     }
 
-    fn detect_losses(&mut self, fate: &mut impl FnMut(PacketNumber, Fate)) {
+    fn detect_losses(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
         match self.config.recovery {
             Recovery::Sack if self.phase != Phase::TimedOut => {
                 // RFC 6675 s4, IsLost: at least DupThresh segments above have arrived.
                 let end = self.highest[DUP_THRESH - 1].saturating_sub(1);
                 for number in self.judged.max(self.base)..end {
-                    self.lose(number, fate);
+                    self.lose(now, number, fate);
                 }
                 self.judged = self.judged.max(end);
             }
             Recovery::NewReno if self.phase == Phase::Open && self.duplicates >= DUP_THRESH => {
-                self.lose(self.base, fate);
+                self.lose(now, self.base, fate);
+            }
+            Recovery::Rack => {
+                while let Some(number) = self.next_late(now) {
+                    self.lose(now, number, fate);
+                }
             }
             _ => {}
         }
     }
 
-    /// Declares a segment lost that left once and has not arrived; the first one begins an episode.
-    fn lose(&mut self, number: u64, fate: &mut impl FnMut(PacketNumber, Fate)) {
+    /// RFC 8985 s6.2: the next segment that has not arrived although it should have.
+    fn next_late(&mut self, now: Time) -> Option<u64> {
+        let certain = self.phase != Phase::Open || self.highest[DUP_THRESH - 1] > self.base;
+        let tolerance = self.rack.tolerance(certain, self.rtt.min().unwrap_or_default());
+        let (segments, base) = (&self.segments, self.base);
+        self.rack.next_lost(now, tolerance, |number, sent_at| {
+            let index = number.checked_sub(base).and_then(|ahead| usize::try_from(ahead).ok());
+            let segment = index.and_then(|index| segments.get(index));
+            segment.is_some_and(|held| held.whereabouts == Whereabouts::InFlight && held.sent_at == sent_at)
+        })
+    }
+
+    /// Declares a segment lost that has not arrived, for the first time but with RACK. The first one begins an episode, and
+    /// so does one that left again since the last began.
+    fn lose(&mut self, now: Time, number: u64, fate: &mut impl FnMut(PacketNumber, Fate)) {
         let index = usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let next = self.base + self.segments.len() as u64;
         let Some(segment) = self.segments.get_mut(index) else { return };
-        if segment.whereabouts != Whereabouts::InFlight || segment.repeated {
+        if segment.whereabouts != Whereabouts::InFlight || segment.repeated && self.config.recovery != Recovery::Rack {
             return;
         }
         segment.whereabouts = Whereabouts::Lost;
         let packet = segment.last;
-        if self.phase == Phase::Open {
+        let again = segment.repeated && segment.sent_at > self.began;
+        if self.phase == Phase::Open || self.phase == Phase::Recovery && again {
             self.phase = Phase::Recovery;
             self.recover = next;
+            self.began = now;
             self.partial = false;
             fate(packet, Fate::BeginsRecovery);
         }
@@ -267,11 +308,14 @@ impl Sender {
 
     /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: never.
     pub(crate) fn deadline(&self) -> Time {
-        if self.segments.is_empty() { Time::MAX } else { self.timer + self.timeout() }
+        if self.segments.is_empty() { Time::MAX } else { self.rack.due().min(self.timer + self.timeout()) }
     }
 
     /// Time has passed. RFC 6298 s5.4 to s5.6, RFC 6675 s5.1, RFC 6582 s3.2 on timeouts.
     pub(crate) fn on_timeout(&mut self, now: Time, mut fate: impl FnMut(PacketNumber, Fate)) {
+        if self.rack.due() <= now {
+            self.detect_losses(now, &mut fate);
+        }
         if self.deadline() > now {
             return;
         }

@@ -138,6 +138,7 @@ fn transport(table: &ConnectionTable) -> Result<Transport, Problem> {
         };
     }
     let recovery = match table.recovery.unwrap_or_default() {
+        RecoveryName::Rack => Recovery::Rack,
         RecoveryName::Sack => Recovery::Sack,
         RecoveryName::NewReno => Recovery::NewReno,
     };

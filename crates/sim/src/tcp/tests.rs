@@ -149,6 +149,48 @@ fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
 }
 
 #[test]
+fn by_time_the_second_loss_of_a_segment_is_found_without_a_timeout() {
+    let mut sender = flight(Recovery::Rack, 6);
+    assert_eq!(acked(&mut sender, at(20), 1, &[]), [(0, Fate::Acked)]);
+    let fates = acked(&mut sender, at(20), 1, &[(2, 5)]);
+    let arrived = [(2, Fate::Acked), (3, Fate::Acked), (4, Fate::Acked)];
+    // Three later ones have arrived a round trip after it left.
+    assert_eq!(fates[..3], arrived);
+    assert_eq!(fates[3..], [(1, Fate::BeginsRecovery), (1, Fate::Lost)]);
+    sender.on_sent(at(21), PacketNumber(6), Some(PacketNumber(1)));
+    sender.on_sent(at(22), PacketNumber(7), None);
+    assert_eq!(acked(&mut sender, at(30), 1, &[(2, 6)]), [(5, Fate::Acked)], "it had left before");
+    // A segment that left after the second try has arrived: that one is lost too, which is another episode.
+    let fates = acked(&mut sender, at(42), 1, &[(6, 7), (2, 6)]);
+    assert_eq!(fates, [(7, Fate::Acked), (6, Fate::BeginsRecovery), (6, Fate::Lost)]);
+    assert_eq!(sender.on_sent(at(43), PacketNumber(8), Some(PacketNumber(1))).number, 1);
+    let fates = acked(&mut sender, at(63), 7, &[]);
+    assert_eq!(fates, [(8, Fate::Acked), (0, Fate::Recovered)]);
+}
+
+#[test]
+fn by_time_a_segment_may_be_late_by_a_quarter_of_a_round_trip() {
+    let mut sender = flight(Recovery::Rack, 2);
+    acked(&mut sender, at(20), 2, &[]);
+    sender.on_sent(at(100), PacketNumber(2), None);
+    sender.on_sent(at(100), PacketNumber(3), None);
+    assert_eq!(acked(&mut sender, at(120), 2, &[(3, 4)]), [(3, Fate::Acked)]);
+    // 100 ms + 20 ms + 20 ms / 4.
+    assert_eq!(sender.deadline(), at(125));
+    let mut lost = Vec::new();
+    sender.on_timeout(at(125), |packet, fate| lost.push((packet.0, fate)));
+    assert_eq!(lost, [(2, Fate::BeginsRecovery), (2, Fate::Lost)]);
+    // It arrives after all: from now on segments may be late even where three later ones have arrived.
+    assert_eq!(acked(&mut sender, at(126), 4, &[]), [(2, Fate::ArrivedAfterAll), (0, Fate::Recovered)]);
+    for packet in 4..8 {
+        sender.on_sent(at(200), PacketNumber(packet), None);
+    }
+    let arrived = [(5, Fate::Acked), (6, Fate::Acked), (7, Fate::Acked)];
+    assert_eq!(acked(&mut sender, at(220), 4, &[(5, 8)]), arrived);
+    assert_eq!(sender.deadline(), at(225));
+}
+
+#[test]
 fn a_mark_is_charged_to_one_packet() {
     let mut sender = flight(Recovery::Sack, 4);
     let mut ack = CarrierAck::blank();
