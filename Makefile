@@ -1,11 +1,12 @@
 # `make demo` runs the main job, `make test` passes the tests. Both need git, make, a C compiler and Rust from rustup.
 CARGO ?= cargo
 
-.PHONY: help demo test explore bench bench-ns3 bench-kernel audit fuzz test-kernels bench-emu
+.PHONY: help demo test python explore bench bench-ns3 bench-kernel audit fuzz test-kernels bench-emu
 
 help:
 	@echo 'make demo   download one file over WiFi, LTE and both; prints a table, writes manypath-demo.html'
 	@echo 'make test   formatting, lints, tests and documentation, as CI runs them'
+	@echo 'make python  the tests of the Python package alone'
 	@echo 'make explore  the property tests with new random cases, EXPLORE_CASES (default 2000) where a test sets no number'
 	@echo 'make test-kernels  every BPF controller in stock kernels under qemu: KERNELS (Debian packages), TRANSFERS (controllers)'
 	@echo 'make bench  session and codec, loopback goodput, schedulers, controllers'
@@ -25,6 +26,9 @@ test:
 # Debian 12's stock kernel if nothing else is said; needs no KVM. Packages are kept in ~/.cache/manypath/kernels.
 test-kernels:
 	@tools/kernels/run.sh
+
+python:
+	@tools/python.sh
 
 # A case that fails is kept in a *.proptest-regressions file: commit it with the fix.
 EXPLORE_CASES ?= 2000

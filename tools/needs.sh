@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Says what is missing to build and run, and how to get it. `needs.sh kernel` looks for what the kernel engine is built with,
-# `needs.sh tests` for the programs that its tests move over two paths; both install it where they may: as root on Debian or Ubuntu.
+# `needs.sh tests` for the programs that its tests move over two paths, `needs.sh python` for what the Python package is tested with; they
+# install it where they may: as root on Debian or Ubuntu.
 set -u
 missing=0
 need() {
@@ -23,6 +24,12 @@ has_tests() {
     [ "$(command -v curl iperf3 python3 ip setpriv unshare | wc -l)" = 6 ]
 }
 
+# What makes an environment of its own for the Python package; `PYTHON` names an interpreter.
+python_packages=(python3-venv)
+has_python() {
+    "${PYTHON:-python3}" -c 'import ensurepip, venv' >/dev/null 2>&1
+}
+
 # Installs the packages of $1 unless all is there.
 provide() {
     local -n packages=$1_packages
@@ -39,6 +46,7 @@ provide() {
 case ${1:-} in
 kernel) provide kernel 'kernel engine' && exit 0 || exit 1 ;;
 tests) provide tests "kernel engine's tests" && exit 0 || exit 1 ;;
+python) provide python 'Python package' && exit 0 || exit 1 ;;
 esac
 
 need cargo 'Install Rust from https://rustup.rs, then open a new shell.'

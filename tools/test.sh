@@ -27,7 +27,8 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-20260901}
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+python_log=$(mktemp)
+trap 'rm -f "$log" "$python_log"' EXIT
 
 step() {
     local name=$1 start=$SECONDS
@@ -42,6 +43,10 @@ run_tests() {
     cargo test --workspace "${features[@]}" --no-fail-fast 2>&1 | tee "$log"
 }
 
+run_python() {
+    tools/python.sh 2>&1 | tee "$python_log"
+}
+
 slowest() {
     awk '/Running|Doc-tests/ { name = $2 " " $3 } /finished in/ { sub("s$", "", $NF); print $NF " s", name }' "$log" |
         sort -rn | sed -n 1,5p
@@ -50,10 +55,12 @@ slowest() {
 step format cargo fmt --all --check
 step lint cargo clippy --workspace "${features[@]}" --all-targets --quiet -- -D warnings
 step tests run_tests
+step python run_python
 step documentation env RUSTDOCFLAGS='-D warnings' cargo doc --workspace "${features[@]}" --no-deps --quiet
 
 printf '== slowest test binaries\n'
 slowest
 passed=$(awk '/^test result:/ { n += $4 } END { print n + 0 }' "$log")
 failed=$(awk '/^test result:/ { n += $6 } END { print n + 0 }' "$log")
-printf '%d passed, %d failed\n' "$passed" "$failed"
+passed_python=$(awk 'match($0, /[0-9]+ passed/) { n = substr($0, RSTART) + 0 } END { print n + 0 }' "$python_log")
+printf '%d passed, %d failed\n' $((passed + passed_python)) "$failed"

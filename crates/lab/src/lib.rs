@@ -16,6 +16,7 @@
 //! error types.
 
 mod axis;
+mod choose;
 mod claim;
 mod compare;
 mod draw;
@@ -38,6 +39,7 @@ mod template;
 mod validation;
 
 pub use axis::{Axis, AxisValue, fitting_scheduler};
+pub use choose::{ChoiceError, chosen, engine, nearest, runs_needed};
 pub use claim::{Claim, Ours, Statement, Verdict, short};
 pub use compare::{Compared, compare};
 pub use draw::{Drawn, draw};

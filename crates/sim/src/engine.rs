@@ -4,6 +4,7 @@ use manypath_core::Time;
 use manypath_scenario::Scenario;
 use manypath_session::PathInit;
 
+use crate::Controllers;
 use crate::error::RunError;
 use crate::events::Target;
 use crate::host::{End, World};
@@ -42,8 +43,13 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     /// Runs a scenario to its end, or until the observer says stop.
-    pub(crate) fn run(scenario: &Scenario, seed: u64, observer: &mut dyn Observer) -> Result<Self, RunError> {
-        let mut simulation = crate::setup::simulation(scenario, seed)?;
+    pub(crate) fn run(
+        scenario: &Scenario,
+        seed: u64,
+        observer: &mut dyn Observer,
+        controllers: &mut Controllers<'_>,
+    ) -> Result<Self, RunError> {
+        let mut simulation = crate::setup::simulation(scenario, seed, controllers)?;
         for (index, sender) in simulation.ends.iter_mut().step_by(2).enumerate() {
             if let Some(tracer) = observer.tracer(index) {
                 sender.session.set_tracer(tracer);

@@ -64,7 +64,8 @@ mod source;
 mod tally;
 mod tcp;
 
-use manypath_scenario::Scenario;
+use manypath_cc::CongestionControl;
+use manypath_scenario::{Connection, Scenario};
 
 pub use batch::{Job, run_all};
 pub use error::RunError;
@@ -87,6 +88,22 @@ pub fn run(scenario: &Scenario, seed: u64) -> Result<Report, RunError> {
 /// # Errors
 /// As [`run`]; [`RunError::Stopped`] if the observer says so.
 pub fn run_observed(scenario: &Scenario, seed: u64, observer: &mut dyn Observer) -> Result<Report, RunError> {
-    let simulation = engine::Simulation::run(scenario, seed, observer)?;
+    run_with(scenario, seed, observer, &mut |_| None)
+}
+
+/// Makes the controller of a connection's sender in place of the one that the scenario names; `None`: that one.
+pub type Controllers<'a> = dyn FnMut(&Connection) -> Option<Box<dyn CongestionControl>> + 'a;
+
+/// Runs a scenario with controllers that no registry has, while someone looks on. Reports give the names in the scenario.
+///
+/// # Errors
+/// As [`run_observed`].
+pub fn run_with(
+    scenario: &Scenario,
+    seed: u64,
+    observer: &mut dyn Observer,
+    controllers: &mut Controllers<'_>,
+) -> Result<Report, RunError> {
+    let simulation = engine::Simulation::run(scenario, seed, observer, controllers)?;
     Ok(report::summary::report(scenario, seed, simulation))
 }

@@ -1,11 +1,13 @@
 //! From a scenario to a run: links, hosts, and the first events.
 
+use manypath_cc::CongestionControl;
 use manypath_core::{Bytes, Time};
 use manypath_link::Link;
 use manypath_scenario::{Connection, Path, Scenario, Transport};
 use manypath_session::{Carriage, Config, PathInit, PeerLimits, Role, Session};
 use rand_core::Rng;
 
+use crate::Controllers;
 use crate::application::Writer;
 use crate::carrier::{Carrier, Receiver, Sender, Sent};
 use crate::causes::Causes;
@@ -29,7 +31,11 @@ const MAX_FLOWS: u32 = 4096;
 const UNBOUNDED: Bytes = Bytes::new(1 << 60);
 
 /// A run at its beginning.
-pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, RunError> {
+pub(crate) fn simulation(
+    scenario: &Scenario,
+    seed: u64,
+    controllers: &mut Controllers<'_>,
+) -> Result<Simulation, RunError> {
     let links = scenario.links.iter().map(|link| {
         let config = link.drawn(scenario.duration, seed);
         Link::new(&config, seed, &link.name).map_err(|source| RunError::Link { link: link.name.clone(), source })
@@ -50,15 +56,15 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
         }
         // A scenario's connections are counted in 32 bits with room.
         let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
-        let mut one = |index| {
-            let mut end = end(connection, index, seed, &mut world.network.routes)?;
+        let mut one = |index, cc| {
+            let mut end = end(connection, index, cc, seed, &mut world.network.routes)?;
             add_paths(&mut end.session, connection, start, present)?;
             Ok::<_, RunError>(end)
         };
-        let mut sender = one(number * 2)?;
+        let mut sender = one(number * 2, controllers(connection))?;
         sender.writer = Some(Writer::new(connection, start, seed, measured));
         ends.push(sender);
-        ends.push(one(number * 2 + 1)?);
+        ends.push(one(number * 2 + 1, None)?);
         world.events.schedule(start, Target::Application(number));
         if measured {
             world.meters.push(Meter::new(connection.paths.len()));
@@ -84,8 +90,14 @@ pub(crate) fn simulation(scenario: &Scenario, seed: u64) -> Result<Simulation, R
     Ok(simulation)
 }
 
-/// One end of a connection; the even one opens it.
-fn end(connection: &Connection, index: u32, seed: u64, routes: &mut Routes) -> Result<End, RunError> {
+/// One end of a connection; the even one opens it. `cc` takes the place of the controller that the scenario names.
+fn end(
+    connection: &Connection,
+    index: u32,
+    cc: Option<Box<dyn CongestionControl>>,
+    seed: u64,
+    routes: &mut Routes,
+) -> Result<End, RunError> {
     let algorithm = |source| RunError::Algorithm { connection: connection.name.clone(), source };
     let role = if index.is_multiple_of(2) { Role::Client } else { Role::Server };
     // The receiver's carrier counts packets and takes the session's acknowledgement along; the session need not count too.
@@ -113,7 +125,10 @@ fn end(connection: &Connection, index: u32, seed: u64, routes: &mut Routes) -> R
     };
     // The controller's randomness is named after the connection, as links' is after the link.
     let cc_seed = manypath_link::generator(seed, &format!("{}/cc", connection.name)).next_u64();
-    let cc = manypath_cc::create(&connection.cc, cc_seed).map_err(algorithm)?;
+    let cc = match cc {
+        Some(cc) => cc,
+        None => manypath_cc::create(&connection.cc, cc_seed).map_err(algorithm)?,
+    };
     let scheduler = manypath_sched::create(&connection.scheduler).map_err(algorithm)?;
     let session = Session::new(config, cc, scheduler);
     let mut carriers = Vec::new();

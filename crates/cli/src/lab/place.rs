@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use manypath_lab::{Engine, EngineKind, Experiment, Mode, Quic, Simulator, Store, Theory};
+use manypath_lab::{Engine, EngineKind, Experiment, Mode, Store};
 
 /// The file among results that says how they were made.
 const LOG: &str = "log.txt";
@@ -27,8 +27,8 @@ impl Place {
             return Ok(folder.clone());
         }
         let here = std::env::current_dir().context("the current folder is gone")?;
-        let found = here.ancestors().map(|folder| folder.join("experiments")).find(|folder| folder.is_dir());
-        found.context("there is no folder 'experiments' here or above: go to the repository, or give --experiments DIR")
+        manypath_lab::nearest(&here)
+            .context("there is no folder 'experiments' here or above: go to the repository, or give --experiments DIR")
     }
 
     /// Every experiment.
@@ -76,32 +76,12 @@ pub(super) fn add_to_log(place: &Place, line: &str) -> Result<()> {
 
 /// The experiments of these names, or of a paper; all of them if there are no names.
 pub(super) fn chosen<'a>(all: &'a [Experiment], names: &[String]) -> Result<Vec<&'a Experiment>> {
-    if names.is_empty() {
-        return Ok(all.iter().collect());
-    }
-    let mut found = Vec::new();
-    for name in names {
-        let before = found.len();
-        found.extend(all.iter().filter(|experiment| experiment.id == *name || experiment.paper == *name));
-        if found.len() == before {
-            bail!(
-                "there is no experiment '{name}': `manypath lab list` names them, and a paper's name takes all of it"
-            );
-        }
-    }
-    Ok(found)
+    Ok(manypath_lab::chosen(all, names)?)
 }
 
 /// What carries out runs.
 pub(super) fn engine(kind: EngineKind) -> Result<Box<dyn Engine>> {
-    match kind {
-        EngineKind::Sim => Ok(Box::new(Simulator)),
-        EngineKind::Theory => Ok(Box::new(Theory)),
-        EngineKind::Quic => Ok(Box::new(Quic)),
-        EngineKind::Kernel => {
-            bail!("the engine '{}' cannot run experiments yet: use sim", kind.as_str())
-        }
-    }
+    Ok(manypath_lab::engine(kind)?)
 }
 
 /// How much is run.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use manypath_lab::{EngineKind, Experiment, Failure, Mode, Plan};
+use manypath_lab::{EngineKind, Experiment, Failure, Mode, Plan, runs_needed};
 
 use super::place::{Length, Place, add_to_log, chosen, engine, parse_engine};
 use crate::interrupt::Interrupt;
@@ -68,7 +68,7 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
     let all = args.place.load()?;
     let (mode, store) = (args.length.mode().unwrap_or(Mode::Quick), args.place.store()?);
     let mut plans = Vec::new();
-    for experiment in sources(&all, &chosen(&all, &args.names)?) {
+    for experiment in runs_needed(&all, &chosen(&all, &args.names)?) {
         let kind = args.engine.unwrap_or(experiment.engines[0]);
         if !experiment.engines.contains(&kind) {
             continue;
@@ -114,18 +114,6 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
     }
     output::line(&format!("{made} runs made, {held} there already, {} failed ({})", failures.len(), mode.as_str()))?;
     if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} runs failed", failures.len())).into()) }
-}
-
-/// Whose runs are needed for these experiments: each once.
-fn sources<'a>(all: &'a [Experiment], chosen: &[&'a Experiment]) -> Vec<&'a Experiment> {
-    let mut sources: Vec<&Experiment> = Vec::new();
-    for experiment in chosen {
-        let source = all.iter().find(|source| source.id == experiment.runs_of).unwrap_or(experiment);
-        if !sources.iter().any(|held| held.id == source.id) {
-            sources.push(source);
-        }
-    }
-    sources
 }
 
 /// The work of a run in units of the bar.

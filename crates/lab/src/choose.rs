@@ -1,0 +1,68 @@
+//! Which experiments are meant, whose runs they need, and what carries those out.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::{Engine, Quic, Simulator};
+use crate::experiment::{EngineKind, Experiment};
+use crate::models::Theory;
+
+/// Why a choice makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// No experiment and no paper has this name.
+    #[error("there is no experiment '{0}': `manypath lab list` names them, and a paper's name takes all of it")]
+    Experiment(String),
+    /// An engine that is not there yet.
+    #[error("the engine '{}' cannot run experiments yet: use sim", .0.as_str())]
+    Engine(EngineKind),
+}
+
+/// The nearest folder `experiments`, here or above.
+pub fn nearest(here: &Path) -> Option<PathBuf> {
+    here.ancestors().map(|folder| folder.join("experiments")).find(|folder| folder.is_dir())
+}
+
+/// The experiments of these names, or of a paper; all of them if there are no names.
+///
+/// # Errors
+/// If nothing has one of the names.
+pub fn chosen<'a>(all: &'a [Experiment], names: &[String]) -> Result<Vec<&'a Experiment>, ChoiceError> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let before = found.len();
+        found.extend(all.iter().filter(|experiment| experiment.id == *name || experiment.paper == *name));
+        if found.len() == before {
+            return Err(ChoiceError::Experiment(name.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// Whose runs are needed for these experiments: each once.
+pub fn runs_needed<'a>(all: &'a [Experiment], chosen: &[&'a Experiment]) -> Vec<&'a Experiment> {
+    let mut sources: Vec<&Experiment> = Vec::new();
+    for experiment in chosen {
+        let source = all.iter().find(|source| source.id == experiment.runs_of).unwrap_or(experiment);
+        if !sources.iter().any(|held| held.id == source.id) {
+            sources.push(source);
+        }
+    }
+    sources
+}
+
+/// What carries out runs.
+///
+/// # Errors
+/// If there is no such engine yet.
+pub fn engine(kind: EngineKind) -> Result<Box<dyn Engine>, ChoiceError> {
+    match kind {
+        EngineKind::Sim => Ok(Box::new(Simulator)),
+        EngineKind::Theory => Ok(Box::new(Theory)),
+        EngineKind::Quic => Ok(Box::new(Quic)),
+        EngineKind::Kernel => Err(ChoiceError::Engine(kind)),
+    }
+}

@@ -1,0 +1,103 @@
+"""The lab: experiments of the repository, run and judged."""
+
+import manypath
+import pytest
+
+EXPERIMENT = """
+title = "Two paths are better than one"
+paper = "mpcc"
+place = "nowhere"
+about = "A connection over one link, and over two."
+seeds = { quick = 2, full = 3 }
+duration = { quick = "1s", full = "2s" }
+warmup = { quick = "200ms", full = "500ms" }
+
+[[axis]]
+name = "paths"
+values = ["mp", "sp1"]
+
+[scenario]
+topology = "two-links"
+
+[[scenario.connection]]
+name = "mp"
+role = "{paths}"
+cc = "lia"
+
+[metric.goodput]
+title = "goodput"
+unit = "Mbit/s"
+value = "connection.mp.goodput_bps / 1Mbit"
+
+[[claim]]
+id = "more"
+says = "two paths carry more than one"
+place = "nowhere"
+number = "none"
+unit = "Mbit/s"
+order = ["goodput[paths=sp1]", "goodput[paths=mp]"]
+wrong = { paths = { mp = "sp1", sp1 = "mp" } }
+"""
+
+
+@pytest.fixture
+def places(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "two.toml").write_text(EXPERIMENT)
+    return {"experiments": tmp_path / "experiments", "results": tmp_path / "results"}
+
+
+def test_an_experiment_from_run_to_verdict(places):
+    (row,) = manypath.lab.list(experiments=places["experiments"]).to_polars().rows(named=True)
+    assert row["experiment"] == "two" and row["quick_runs"] == 4
+    before = manypath.lab.check("two", **places)
+    assert before["verdict"].tolist() == ["not run"]
+    heard = []
+    outcome = manypath.lab.run("two", jobs=2, progress=heard.append, **places)
+    assert (outcome.made, outcome.held, outcome.failures) == (4, 0, [])
+    assert len(heard) == 4 and heard[-1] == pytest.approx(1.0) and heard == sorted(heard)
+    assert manypath.lab.run("two", **places).made == 0
+    claims = manypath.lab.check("two", **places)
+    assert claims["verdict"].tolist() == ["holds"] and claims["says"][0] == "two paths carry more than one"
+    assert manypath.lab.check("two", wrong=True, **places)["verdict"].tolist() == ["does not hold"]
+    metrics = manypath.lab.metrics("two", **places).to_polars()
+    assert metrics.columns == ["paths", "seed", "goodput"] and len(metrics) == 4
+    assert set(metrics["paths"]) == {"mp", "sp1"} and metrics["goodput"].min() > 1
+
+
+def test_what_progress_raises_ends_a_run_that_can_go_on(places):
+    def stop(share):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        manypath.lab.run("two", jobs=1, progress=stop, **places)
+    rest = manypath.lab.run("two", jobs=1, **places)
+    assert rest.made + rest.held == 4 and rest.held >= 1
+
+
+def test_what_makes_no_sense(places, tmp_path, monkeypatch):
+    with pytest.raises(manypath.LabError, match="there is no experiment 'none'"):
+        manypath.lab.run("none", **places)
+    with pytest.raises(manypath.LabError, match="there is no experiment 'none'"):
+        manypath.lab.metrics("none", **places)
+    with pytest.raises(ValueError, match="there is no engine 'abacus'; there are sim"):
+        manypath.lab.run("two", engine="abacus", **places)
+    with pytest.raises(manypath.LabError, match="none of these runs on that engine"):
+        manypath.lab.run("two", engine="theory", **places)
+    (places["experiments"] / "two.toml").write_text("title = 3")
+    with pytest.raises(manypath.LabError, match="two.toml:1"):
+        manypath.lab.list(experiments=places["experiments"])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    (tmp_path / "experiments").rename(tmp_path / "other")
+    with pytest.raises(manypath.LabError, match="give experiments=FOLDER"):
+        manypath.lab.list()
+
+
+def test_the_repositorys_experiments_are_found(repository, monkeypatch):
+    monkeypatch.chdir(repository / "python")
+    listed = manypath.lab.list()
+    assert len(listed) > 20 and {"mpcc", "tccc", "stms", "mp-ol", "uni-mptcp"} >= set(listed["paper"])
+    mpcc = manypath.lab.list("mpcc")
+    assert 0 < len(mpcc) < len(listed) and set(mpcc["paper"]) == {"mpcc"}

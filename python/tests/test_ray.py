@@ -1,0 +1,92 @@
+"""Sweeps on a Ray cluster of two workers, one of which is killed on the way."""
+
+import os
+from collections import Counter
+
+import manypath
+import pytest
+
+ray = pytest.importorskip("ray", reason="skipped: Ray is not installed")
+
+SEEDS = 8
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A cluster of a head that runs nothing and two nodes of one processor. Its workers log what they begin and end."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_DISABLE_IMPORT_WARNING", "1")
+    log = tmp_path / "log"
+    log.touch()
+
+    def log_runs():
+        import manypath
+
+        simulate = manypath.simulate
+
+        def logged(scenario, seed):
+            key = scenario.key(seed)
+            with open(log, "a") as file:
+                file.write(f"begin {key} {os.getpid()}\n")
+            result = simulate(scenario, seed)
+            with open(log, "a") as file:
+                file.write(f"end {key} {os.getpid()}\n")
+            return result
+
+        manypath.simulate = logged
+
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 100_000_000},
+    )
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=100_000_000) for _ in range(2)]
+    ray.init(
+        address=cluster.address, runtime_env={"worker_process_setup_hook": log_runs}, log_to_driver=False
+    )
+    yield cluster, nodes, log
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(two_paths, cluster, tmp_path):
+    cluster, nodes, log = cluster
+    # Long enough that a worker is in the midst of a run when it is killed.
+    two_paths = two_paths.replace({"duration": "20s"})
+    scenarios = {"lia": two_paths, "olia": two_paths.replace({"connection.cc": "olia"})}
+    done_at_the_kill = []
+
+    def kill_one(done, total):
+        if done == 5:
+            done_at_the_kill.extend(path.stem for path in (tmp_path / "results").iterdir() if path.suffix == ".npz")
+            cluster.remove_node(nodes[0], allow_graceful=False)
+
+    swept = manypath.sweep(scenarios, seeds=SEEDS, engine="ray", results=tmp_path / "results", progress=kill_one)
+
+    # Nothing is lost, and all is as it is here.
+    assert len(swept) == swept.made == 2 * SEEDS
+    for (label, seed), result in swept.items():
+        assert result.json == manypath.simulate(scenarios[label], seed).json
+    # Nothing is made twice: what was done when the worker died was not begun again, and what was not was ended once more
+    # at most: by the worker that died with it.
+    lines = [line.split() for line in log.read_text().splitlines()]
+    begun = Counter(key for word, key, _ in lines if word == "begin")
+    assert set(begun) == {scenario.key(seed) for scenario in scenarios.values() for seed in range(1, SEEDS + 1)}
+    assert len(done_at_the_kill) == 5 and all(begun[key] == 1 for key in done_at_the_kill)
+    again = {key: count for key, count in begun.items() if count > 1}
+    assert all(count == 2 for count in again.values()) and len(again) <= 2
+    workers = {pid for _, _, pid in lines}
+    assert len(workers) >= 2
+    # And one file a result.
+    assert len(list((tmp_path / "results").iterdir())) == 2 * SEEDS
+
+    # The same sweep again has nothing to do.
+    before = log.read_text()
+    assert manypath.sweep(scenarios, seeds=SEEDS, engine="ray", results=tmp_path / "results").made == 0
+    assert log.read_text() == before
+
+    # A run that fails says why, as here.
+    with pytest.raises(manypath.SweepError, match="no algorithm is called 'none'") as raised:
+        manypath.sweep(two_paths.replace({"connection.cc": "none"}), engine="ray")
+    (failure,) = raised.value.failures.values()
+    assert isinstance(failure, manypath.AlgorithmError)
