@@ -1,12 +1,14 @@
 //! A run is a pure function of scenario and seed.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use manypath_core::Duration;
-use manypath_scenario::Scenario;
-use manypath_sim::run;
+use manypath_scenario::{Document, Scenario};
+use manypath_sim::{Job, run, run_all};
 
-fn examples() -> Vec<Scenario> {
+/// Short scenarios of all kinds.
+fn scenarios() -> Vec<Scenario> {
     let mut texts = vec![manypath_scenario::template().to_owned(), manypath_scenario::built_in().to_owned()];
     for topology in manypath_scenario::topologies() {
         let mut text = format!("duration = \"3s\"\ntopology = \"{}\"\n", topology.name);
@@ -30,29 +32,43 @@ fn examples() -> Vec<Scenario> {
     scenarios
 }
 
+/// The files of `examples/`, in the order of their names.
+fn example_files() -> Vec<Scenario> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let entries = std::fs::read_dir(&folder).expect("the examples are in the repository");
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    let read = |path| Document::read(path).unwrap().parse(&[]).unwrap_or_else(|error| panic!("{error}"));
+    files.iter().map(|path| read(path)).collect()
+}
+
 #[test]
-fn the_same_run_gives_the_same_bytes_on_any_number_of_threads() {
-    let scenarios = examples();
-    let once: Vec<String> = scenarios.iter().map(|scenario| run(scenario, 42).unwrap().to_json()).collect();
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..8)
-            .map(|worker| {
-                let scenarios = &scenarios;
-                scope.spawn(move || {
-                    let mine = scenarios.iter().enumerate().filter(|(index, _)| index % 8 == worker);
-                    mine.map(|(index, scenario)| (index, run(scenario, 42).unwrap().to_json())).collect::<Vec<_>>()
-                })
-            })
-            .collect();
-        for (index, json) in workers.into_iter().flat_map(|worker| worker.join().unwrap()) {
-            assert!(json == once[index], "{}", scenarios[index].name);
-        }
-    });
+fn every_example_gives_the_same_bytes_again_and_on_any_number_of_threads() {
+    let scenarios = example_files();
+    let jobs: Vec<_> = scenarios.iter().map(|scenario| Job { scenario, seed: 42 }).collect();
+    let reports = |threads| run_all(&jobs, NonZeroUsize::new(threads).unwrap(), |_| ()).unwrap();
+    let [once, again, beside] = [1, 1, 8].map(reports);
+    assert_eq!(once.len(), scenarios.len());
+    for ((once, again), beside) in once.iter().zip(&again).zip(&beside) {
+        let json = once.to_json();
+        assert!(once.goodput_bps > 0.0 && json == again.to_json(), "{}", once.scenario);
+        assert!(json == beside.to_json(), "{} beside others", once.scenario);
+    }
+}
+
+#[test]
+fn every_topology_has_an_example() {
+    let examples = example_files();
+    for topology in manypath_scenario::topologies() {
+        let example = examples.iter().find(|scenario| scenario.name == topology.name);
+        assert!(example.is_some_and(|scenario| scenario.links.len() == topology.links.len()), "{}", topology.name);
+    }
 }
 
 #[test]
 fn measuring_changes_nothing() {
-    for mut scenario in examples() {
+    for mut scenario in scenarios() {
         scenario.sample = None;
         let plain = run(&scenario, 5).unwrap();
         scenario.sample = Some(Duration::from_millis(10));
@@ -123,6 +139,6 @@ fn what_cannot_be_run_is_an_error() {
 
 #[test]
 fn seeds_matter() {
-    let scenario = &examples()[0];
+    let scenario = &scenarios()[0];
     assert_ne!(run(scenario, 1).unwrap().to_json(), run(scenario, 2).unwrap().to_json());
 }

@@ -23,8 +23,8 @@ pub(crate) fn report(scenario: &Scenario, seed: u64, mut simulation: Simulation)
     Report {
         scenario: scenario.name.clone(),
         seed,
-        duration_s: scenario.duration.as_secs_f64(),
-        warmup_s: scenario.warmup.as_secs_f64(),
+        duration_s: seconds(scenario.duration),
+        warmup_s: seconds(scenario.warmup),
         events: simulation.steps,
         jain: jain_index(&goodputs),
         goodput_bps: goodputs.iter().sum(),
@@ -32,6 +32,11 @@ pub(crate) fn report(scenario: &Scenario, seed: u64, mut simulation: Simulation)
         links,
         series: simulation.recorder.map(|recorder| recorder.series),
     }
+}
+
+/// Seconds as people wrote them: what `0.1s` was is 0.1, which a product with 1e-9 would not be.
+fn seconds(span: Duration) -> f64 {
+    span.as_nanos() as f64 / 1e9
 }
 
 fn per_second(bytes: Bytes, span: Duration) -> f64 {
