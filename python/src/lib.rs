@@ -3,8 +3,8 @@
 //!
 //! * The interpreter lock is released while something runs. A controller written in Python takes it for each call.
 //! * Columns of numbers are not copied: NumPy arrays and Arrow arrays look at the memory that the simulator filled
-//!   ([`table`]). Texts and flags are made anew, for Arrow stores them in another way.
-//! * Errors are those of the crates, word for word, in exceptions of their own ([`error`]).
+//!   (`table.rs`). Texts and flags are made anew, for Arrow stores them in another way.
+//! * Errors are those of the crates, word for word, in exceptions of their own (`error.rs`).
 //! * Units are seconds, bytes and bits per second, and names end with them.
 //!
 //! # Why it is a member of the workspace, and not a default one

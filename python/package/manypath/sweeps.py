@@ -205,15 +205,20 @@ def _ray(tasks: list[_Task], done: _Done) -> None:
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_run_elsewhere)
     waiting = iter(tasks)
     under_way: dict[Any, _Task] = {}
-    while True:
-        ahead = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        while len(under_way) < ahead and (task := next(waiting, None)) is not None:
-            under_way[remote.remote(task.scenario, task.seed, code())] = task
-        if not under_way:
-            return
-        ready, _ = ray.wait(list(under_way), timeout=1.0)
-        for reference in ready:
-            done(under_way.pop(reference), _fetched(reference))
+    try:
+        while True:
+            ahead = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+            while len(under_way) < ahead and (task := next(waiting, None)) is not None:
+                under_way[remote.remote(task.scenario, task.seed, code())] = task
+            if not under_way:
+                return
+            ready, _ = ray.wait(list(under_way), timeout=1.0)
+            for reference in ready:
+                done(under_way.pop(reference), _fetched(reference))
+    finally:
+        # Nothing is left when all went well.
+        for reference in under_way:
+            ray.cancel(reference, force=True)
 
 
 def _run_elsewhere(scenario: Scenario, seed: int, expected: str) -> Result:
