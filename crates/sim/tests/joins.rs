@@ -49,3 +49,31 @@ fn seeds_differ_without_random_loss_where_starts_do() {
         assert_eq!(reports[0], simulate(more, 1).to_json());
     }
 }
+
+/// LISA (draft-barik-mptcp-lisa-01 s3.1): a subflow that joins during slow start takes its initial window from the others'.
+#[test]
+fn with_lisa_a_subflow_that_joins_takes_its_window_from_the_one_in_slow_start() {
+    let windows = |cc: &str, join: &str| {
+        let text = format!(
+            "duration = \"1s\"\nsample = \"10ms\"\n\
+             [[link]]\nname = \"a\"\nrate = \"10Mbit\"\ndelay = \"30ms\"\nqueue = \"50packets\"\n\
+             [[connection]]\nname = \"mp\"\ncc = \"{cc}\"\ntransport = \"tcp\"\njoin-after = \"{join}\"\n\
+             path = [{{ route = [\"a\"] }}, {{ route = [\"a\"] }}]\n"
+        );
+        let scenario = manypath_scenario::parse(&text, "lisa.toml", Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
+        let series = run(&scenario, 1).unwrap().series.unwrap();
+        let packets = |index: usize| -> Vec<f64> {
+            series.connections[0].subflows[index].cwnd_bytes.iter().map(|bytes| *bytes as f64 / 1448.0).collect()
+        };
+        [packets(0), packets(1)]
+    };
+    // It joins after sample 14; the other's window is looked at again with its next acknowledgement.
+    let [lia, lisa] = ["lia", "lisa"].map(|cc| windows(cc, "155ms"));
+    let least_after = |own: &[f64]| own[15..25].iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(lia[0][14] > 20.0 && (lia[0][14] - lisa[0][14]).abs() < 1e-9, "{lia:?}");
+    assert!(least_after(&lia[0]) >= lia[0][14] && least_after(&lisa[0]) < lisa[0][14], "{:?}", lisa[0]);
+    // All that it has of its own is what the other gave.
+    assert!((lisa[1][15] - 10.0).abs() < 0.5, "{}", lisa[1][15]);
+    // Where both begin at once there is nothing to share.
+    assert_eq!(windows("lia", "0ms"), windows("lisa", "0ms"));
+}
