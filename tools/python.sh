@@ -28,7 +28,10 @@ fi
 # Built as the other tests are: quickly. `pip install ./python` alone builds with optimisation.
 PATH=$venv/bin:$PATH "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
     --no-build-isolation --config-settings=build-args='--profile dev' ./python
-cargo build --quiet --bin manypath
-export MANYPATH=$target/debug/manypath
+if [ -z "${MANYPATH:-}" ]; then
+    cargo build --quiet --bin manypath
+    MANYPATH=$target/debug/manypath
+fi
+export MANYPATH
 cd python
 exec "$venv/bin/python" -m pytest -rs --durations=5 "$@"

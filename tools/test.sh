@@ -43,8 +43,9 @@ run_tests() {
     cargo test --workspace "${features[@]}" --no-fail-fast 2>&1 | tee "$log"
 }
 
+# With the command that the tests were run with.
 run_python() {
-    tools/python.sh 2>&1 | tee "$python_log"
+    MANYPATH=$(realpath "${CARGO_TARGET_DIR:-target}/debug/manypath") tools/python.sh 2>&1 | tee "$python_log"
 }
 
 slowest() {

@@ -75,17 +75,18 @@ def test_other_threads_go_on_while_a_run_lasts(two_paths):
 def test_interruption(tmp_path):
     script = tmp_path / "endless.py"
     script.write_text(
-        "import manypath, sys\n"
+        "import manypath\n"
         "scenario = manypath.Scenario.built_in().replace({'duration': '100000s'})\n"
-        "print('ready', flush=True)\n"
         "try:\n"
+        "    print('ready', flush=True)\n"
         "    manypath.simulate(scenario)\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
     )
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "ready\n"
-        # The signal may come before the run has begun: then Python raises just as well.
+        # Were it to come before the run has begun, Python would raise just as well.
+        time.sleep(0.5)
         child.send_signal(signal.SIGINT)
         assert child.stdout.read() == "interrupted\n"
     assert child.returncode == 0

@@ -50,6 +50,7 @@ def series(result: Result, connections: Optional[list[str]] = None) -> Figure:
         if axis.lines:
             axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
     axes[-1].set_xlabel("time (s)")
+    figure.align_ylabels()
     return figure
 
 
