@@ -52,7 +52,7 @@ def cluster(tmp_path, monkeypatch):
 def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(two_paths, cluster, tmp_path):
     cluster, nodes, log = cluster
     # Long enough that a worker is in the midst of a run when it is killed.
-    two_paths = two_paths.replace({"duration": "20s"})
+    two_paths = two_paths.replace({"duration": "10s"})
     scenarios = {"lia": two_paths, "olia": two_paths.replace({"connection.cc": "olia"})}
     done_at_the_kill = []
 
