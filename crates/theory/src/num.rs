@@ -207,7 +207,8 @@ impl<'a> Problem<'a> {
             .flat_map(|(utility, near)| utility.subflow_weights.iter().map(move |w| near / w));
         let units: Vec<f64> = parts.zip(&self.alone).map(|(part, alone)| part.min(*alone)).collect();
         let mut program = Program::new(subflows + utilities.len());
-        let (link_rows, limit_rows) = add_links(&mut program, network, &units);
+        let columns: Vec<Option<usize>> = (0..subflows).map(Some).collect();
+        let (link_rows, limit_rows) = add_links(&mut program, network, &units, &columns);
         let weight = |(utility, near): (&Utility, &f64)| utility.weight * (near / UNIT_BPS).powf(1.0 - utility.alpha);
         let weights: Vec<f64> = utilities.iter().zip(near).map(weight).collect();
         // One factor for all utilities, so that the largest coefficient of the objective is one.
