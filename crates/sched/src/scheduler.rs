@@ -58,6 +58,12 @@ pub trait Scheduler: Debug + Send {
     /// A data acknowledgement came.
     fn on_data_ack(&mut self, _now: Time, _ack: &DataAck, _view: &View) {}
 
+    /// How much unsent data it passes over and keeps for faster subflows: the send buffer has to hold that beside what
+    /// the windows take.
+    fn holds_back(&self, _view: &View) -> Bytes {
+        Bytes::ZERO
+    }
+
     /// A subflow was removed: whoever is given its id next is another one.
     fn remove_subflow(&mut self, _id: SubflowId) {}
 
