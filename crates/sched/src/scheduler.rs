@@ -58,9 +58,9 @@ pub trait Scheduler: Debug + Send {
     /// A data acknowledgement came.
     fn on_data_ack(&mut self, _now: Time, _ack: &DataAck, _view: &View) {}
 
-    /// How much unsent data it passes over and keeps for faster subflows: the send buffer has to hold that beside what
-    /// the windows take.
-    fn holds_back(&self, _view: &View) -> Bytes {
+    /// How much unsent data matters to its decisions beside what the windows take, as far as an application has it: the send
+    /// buffer has to hold that too.
+    fn looks_ahead(&self, _view: &View) -> Bytes {
         Bytes::ZERO
     }
 

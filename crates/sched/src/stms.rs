@@ -151,13 +151,13 @@ impl Scheduler for Stms {
         }
     }
 
-    fn holds_back(&self, view: &View) -> Bytes {
+    fn looks_ahead(&self, view: &View) -> Bytes {
         let gap = |subflow: &SubflowView| match &self.variant {
             Variant::Adapted(adaptation) => adaptation.gap(subflow.id),
             Variant::Calculated(last) => last.get(subflow.id.index()).copied().unwrap_or(0.0),
         };
-        let held_back = view.usable().map(|subflow| Bytes::from_f64(gap(subflow) * subflow.mss.as_f64()));
-        held_back.max().unwrap_or(Bytes::ZERO)
+        let gaps = view.usable().map(|subflow| Bytes::from_f64(gap(subflow) * subflow.mss.as_f64()));
+        gaps.max().unwrap_or(Bytes::ZERO)
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {

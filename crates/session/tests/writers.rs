@@ -63,16 +63,16 @@ fn only_a_writer_without_room_holds_up() {
     assert_eq!(seen.lock().unwrap().last(), Some(&true));
 }
 
-/// Passes over so much.
+/// Looks at so much more.
 #[derive(Debug)]
-struct HoldsBack(Bytes);
+struct LooksAhead(Bytes);
 
-impl Scheduler for HoldsBack {
+impl Scheduler for LooksAhead {
     fn pick(&mut self, _now: Time, _view: &View, _queue: &Queue) -> Choice {
         Choice::Wait
     }
 
-    fn holds_back(&self, _view: &View) -> Bytes {
+    fn looks_ahead(&self, _view: &View) -> Bytes {
         self.0
     }
 
@@ -82,11 +82,11 @@ impl Scheduler for HoldsBack {
 }
 
 #[test]
-fn the_send_buffer_holds_what_the_scheduler_keeps_for_later() {
-    let admitted = |held_back: u64, send_buffer: u64| {
+fn the_send_buffer_holds_what_the_scheduler_looks_at() {
+    let admitted = |ahead: u64, send_buffer: u64| {
         let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
         let config = Config { send_buffer: Bytes::new(send_buffer), ..Config::new(Role::Client) };
-        let mut session = Session::new(config, cc, Box::new(HoldsBack(Bytes::new(held_back))));
+        let mut session = Session::new(config, cc, Box::new(LooksAhead(Bytes::new(ahead))));
         session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
         let flow = session.open_flow().unwrap();
         let mut sum = 0;

@@ -220,12 +220,12 @@ fn a_subflow_with_nothing_under_way_gets_going_again() {
 fn the_send_buffer_holds_the_largest_gap() {
     let paths = view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 10), subflow(2, 100, 10, 0)]);
     let mut scheduler = Stms::calculated();
-    assert_eq!(scheduler.holds_back(&paths), Bytes::ZERO);
+    assert_eq!(scheduler.looks_ahead(&paths), Bytes::ZERO);
     assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(2, 23));
-    assert!((scheduler.holds_back(&paths).as_f64() / MSS as f64 - 70.0 / 3.0).abs() < 0.01);
+    assert!((scheduler.looks_ahead(&paths).as_f64() / MSS as f64 - 70.0 / 3.0).abs() < 0.01);
     let (mut scheduler, paths) = (stms_a(5.0), fast_full());
     assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 5));
-    assert_eq!(scheduler.holds_back(&paths), Bytes::new(5 * MSS));
+    assert_eq!(scheduler.looks_ahead(&paths), Bytes::new(5 * MSS));
 }
 
 #[test]
