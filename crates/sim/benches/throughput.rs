@@ -1,7 +1,8 @@
 //! Data packets per second of wall time: one connection over two links of 100 Mbit/s and 15 ms with queues of 250 packets,
-//! 200 simulated seconds, `lia` and `minrtt`; then the same traffic on more and more connections.
+//! 200 simulated seconds, `lia` and `minrtt`; then five simulated seconds, slow start included, of one such connection and of more
+//! and more of them on links that are as many times faster: the same job for each connection.
 //!
-//! `cargo bench -p manypath-sim --bench throughput -- SECONDS` runs the first with another length, once, for profilers.
+//! `cargo bench -p manypath-sim --bench throughput -- SECONDS [CONNECTIONS]` makes one run, for profilers.
 
 #![allow(clippy::print_stdout)] // a benchmark's result
 
@@ -40,19 +41,21 @@ fn show(what: &str, packets: u64, seconds: f64) {
 }
 
 fn main() {
-    let given = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
-    if let Some(seconds) = given {
-        let (packets, wall) = measure(&scenario(seconds, 1));
-        return show("1 connection", packets, wall);
+    let mut given = std::env::args().skip(1).filter_map(|argument| argument.parse::<u32>().ok());
+    if let Some(seconds) = given.next() {
+        let connections = given.next().unwrap_or(1);
+        let (packets, wall) = measure(&scenario(u64::from(seconds), connections));
+        return show(&format!("{connections} connections"), packets, wall);
     }
     let best = |scenario: &Scenario, runs| {
         (0..runs).map(|_| measure(scenario)).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
     };
     let (packets, wall) = best(&scenario(200, 1), 5);
     show("1 connection", packets, wall);
-    // As many packets in all, so that runs take equally long.
-    for (connections, seconds) in [(10, 20), (100, 5), (1000, 5)] {
-        let (packets, wall) = best(&scenario(seconds, connections), 1);
-        show(&format!("{connections} connections"), packets, wall);
+    for (connections, runs) in [(1, 100), (10, 10), (100, 2), (1000, 1)] {
+        let scenario = scenario(5, connections);
+        let (packets, wall) =
+            (0..runs).map(|_| measure(&scenario)).fold((0, 0.0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+        show(&format!("{connections} for 5 s"), packets, wall);
     }
 }
