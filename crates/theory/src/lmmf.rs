@@ -11,8 +11,8 @@
 //! frozen there, so that a weak price costs a round, not accuracy.
 //!
 //! What the prices say of links keeps the programs small. The connections with a price fill the links with a price, in every
-//! allocation that gives them their level, also in later rounds: nobody else has anything there ([`Filling::clear`]), and
-//! where such connections cross no other links, they and those links are settled ([`Filling::settle`]).
+//! allocation that gives them their level, also in later rounds: nobody else has anything there, and where such
+//! connections cross no other links, they and those links are settled.
 //!
 //! The totals are unique. The split over subflows often is not; the one returned is in the middle of the possible ones.
 
