@@ -22,6 +22,12 @@
 
 /* User space sees changes after this time at the latest, microseconds. */
 #define INFO_INTERVAL 10000
+/*
+ * Bytes that may wait unsent in a subflow. The kernel's scheduler hands a subflow 64 KB at a time, more the faster it is; when
+ * its window then falls to a packet or two, they take seconds to leave, and the whole connection waits for them: the other
+ * subflows run into the end of the receive window.
+ */
+const volatile int MOST_UNSENT = 16384;
 /* A subflow without a place among others. */
 #define ALONE MP_SUBFLOWS
 
@@ -241,9 +247,16 @@ struct place {
 	struct mp_group *group;
 	/* NULL in one-path form. */
 	struct mp_info *info;
-	/* Its place in the group. */
-	u32 own;
+	/* Its place in the group. A whole word: the verifier of older kernels forgets the bound of half of one on the stack. */
+	u64 own;
 };
+
+/* Bounds what waits in a subflow, unless its program has said so itself. Once it carries data: only then is it all set up. */
+INLINE void bound_unsent(struct sock *sk)
+{
+	if (!((struct tcp_sock *)sk)->notsent_lowat)
+		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, (void *)&MOST_UNSENT, sizeof(MOST_UNSENT));
+}
 
 INLINE void find_place(struct subflow *subflow, struct place *place)
 {

@@ -16,6 +16,7 @@ enum { BPF_F_NO_PREALLOC = 1, BPF_SK_STORAGE_GET_F_CREATE = 1 };
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 /* Users other than root may choose the controller. */
 enum { TCP_CONG_NON_RESTRICTED = 1 };
+enum { SOL_TCP = 6, TCP_NOTSENT_LOWAT = 25 };
 enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 
 #include <bpf/bpf_helpers.h>
@@ -83,6 +84,7 @@ struct tcp_sock {
 	u32 delivered;
 	u32 lost;
 	u64 tcp_mstamp;
+	u32 notsent_lowat;
 	struct tcp_rack rack;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;

@@ -26,7 +26,7 @@ INLINE struct growth lia_increase(const struct mp_group *group, u32 own)
 		}
 	}
 	linked = real_div(best, real_mul(sum, sum));
-	return (struct growth){ .up = real_min(linked, real_div(REAL_ONE, group->member[own].window)) };
+	return (struct growth){ .up = real_min(linked, real_div(REAL_ONE, group->member[in_bounds(own)].window)) };
 }
 
 #endif

@@ -322,7 +322,7 @@ INLINE void mp_ol_publish(const struct mp_ol *own, struct mp_member *member)
 INLINE void paced_join(paced_state *own, struct mp_group *group, u32 place)
 {
 	own->rate = own->base = real_of_ppm(tunables.initial_ppm);
-	group->member[place].window = REAL_ONE;
+	group->member[in_bounds(place)].window = REAL_ONE;
 }
 
 INLINE void paced_on_ack(paced_state *own, struct mp_group *group, u32 place, const struct path_view *path)
@@ -331,7 +331,7 @@ INLINE void paced_on_ack(paced_state *own, struct mp_group *group, u32 place, co
 
 	own->srtt_us = path->srtt_us;
 	own->mss = path->mss;
-	group->member[place].rtt = real_of((u64)path->srtt_us * 8);
+	group->member[in_bounds(place)].rtt = real_of((u64)path->srtt_us * 8);
 	if (!own->running) {
 		own->running = 1;
 		if (own->phase == SLOW_START)
@@ -344,12 +344,12 @@ INLINE void paced_on_ack(paced_state *own, struct mp_group *group, u32 place, co
 	mp_ol_advance(own, path);
 	if (monitor_report(&own->monitor, path, real_of_ppm(MIN_SLOPE_PPM), &report) && report.epoch == own->epoch)
 		mp_ol_report(own, path, &report);
-	mp_ol_publish(own, &group->member[place]);
+	mp_ol_publish(own, &group->member[in_bounds(place)]);
 	if (own->phase == MONITORING && path->may_grow && path->delivered) {
 		real growth = real_mul(lia_increase(group, place).up, real_of(path->delivered));
 
 		own->window += real_to_q32(growth);
-		mp_ol_publish(own, &group->member[place]);
+		mp_ol_publish(own, &group->member[in_bounds(place)]);
 	}
 }
 
@@ -359,10 +359,10 @@ INLINE void paced_on_loss(paced_state *own, struct mp_group *group, u32 place)
 	if (own->phase != MONITORING)
 		return;
 	own->window >>= 1;
-	if (own->window < 1ULL << 32)
-		own->window = 1ULL << 32;
+	if (own->window < LEAST_WINDOW)
+		own->window = LEAST_WINDOW;
 	own->threshold = own->window;
-	mp_ol_publish(own, &group->member[place]);
+	mp_ol_publish(own, &group->member[in_bounds(place)]);
 }
 
 /* A timeout halves the rate and learns anew. Right after paced_on_loss(), which has halved the window. */
@@ -383,7 +383,7 @@ INLINE void paced_on_timeout(paced_state *own, struct mp_group *group, u32 place
 	own->known = 0;
 	own->running = 0;
 	/* It does not count until it is heard. */
-	group->member[place].rtt = 0;
+	group->member[in_bounds(place)].rtt = 0;
 }
 
 /* For tests: the results of an interval as they would come in. */

@@ -23,6 +23,8 @@ struct paced_subflow {
 	u64 sampled_us;
 	/* Packets delivered when it was last called. */
 	u32 delivered;
+	/* Of the call under way: on the stack older kernels have no room left for it. */
+	struct path_view path;
 };
 
 #define SUBFLOW_STATE struct paced_subflow
@@ -79,18 +81,19 @@ INLINE void show(struct sock *sk, const paced_state *state, struct mp_info *info
 static struct subflow *begin(struct sock *sk)
 {
 	struct subflow *subflow = begin_subflow(sk);
-	struct path_view path;
+	struct path_view *path;
 	struct place place;
 
 	if (!subflow)
 		return 0;
 	find_place(subflow, &place);
-	look(sk, &path);
+	path = &subflow->own.path;
+	look(sk, path);
 	subflow->own.delivered = ((struct tcp_sock *)sk)->delivered;
 	paced_join(&subflow->own.state, place.group, place.own);
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	limit(sk, &subflow->own.state, &path);
+	limit(sk, &subflow->own.state, path);
 	return subflow;
 }
 
@@ -110,7 +113,7 @@ SEC("struct_ops/cong_control")
 void BPF_PROG(cong_control, struct sock *sk)
 {
 	struct subflow *subflow = subflow_of(sk);
-	struct path_view path;
+	struct path_view *path;
 	struct place place;
 
 	if (!subflow) {
@@ -121,15 +124,16 @@ void BPF_PROG(cong_control, struct sock *sk)
 		return;
 	}
 	find_place(subflow, &place);
-	look(sk, &path);
-	if (path.sent_at_us == subflow->own.sampled_us)
-		path.rtt_us = 0;
-	subflow->own.sampled_us = path.sent_at_us;
-	path.delivered = ((struct tcp_sock *)sk)->delivered - subflow->own.delivered;
+	path = &subflow->own.path;
+	look(sk, path);
+	if (path->sent_at_us == subflow->own.sampled_us)
+		path->rtt_us = 0;
+	subflow->own.sampled_us = path->sent_at_us;
+	path->delivered = ((struct tcp_sock *)sk)->delivered - subflow->own.delivered;
 	subflow->own.delivered = ((struct tcp_sock *)sk)->delivered;
-	paced_on_ack(&subflow->own.state, place.group, place.own, &path);
-	limit(sk, &subflow->own.state, &path);
-	if (place.info && path.now_us - place.info->updated_us > INFO_INTERVAL)
+	paced_on_ack(&subflow->own.state, place.group, place.own, path);
+	limit(sk, &subflow->own.state, path);
+	if (place.info && path->now_us - place.info->updated_us > INFO_INTERVAL)
 		show(sk, &subflow->own.state, place.info);
 }
 
@@ -159,6 +163,9 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	if (subflow) {
 		find_place(subflow, &place);
 		paced_on_loss(&subflow->own.state, place.group, place.own);
+		/* Before any loss there is no window to fall. */
+		if (place.info)
+			bound_unsent(sk);
 	}
 	count(MP_COUNT_LOSSES);
 	return ((struct tcp_sock *)sk)->snd_ssthresh;

@@ -49,14 +49,14 @@ INLINE u32 slow_start(const struct step *step, u32 packets)
 	return packets - (u32)taken;
 }
 
-/* Never below one packet by growth: OLIA's may be negative. */
+/* Not to less by growth: OLIA's may be negative. */
 INLINE void avoid_congestion(const struct step *step, u32 packets)
 {
 	struct growth growth = law_increase(step);
 	packets_q32 up = window_of(step) + real_to_q32(real_mul(growth.up, real_of(packets)));
 	packets_q32 down = real_to_q32(real_mul(growth.down, real_of(packets)));
 
-	set_window(step, up > down + (1ULL << 32) ? up - down : 1ULL << 32);
+	set_window(step, up > down + LEAST_WINDOW ? up - down : LEAST_WINDOW);
 }
 
 /* Acknowledgement of `packets` outside of recovery; `limited`: the window is what limits sending. */
@@ -79,10 +79,10 @@ INLINE void step_ack(const struct step *step, u32 packets, bool limited)
 /* Sets the threshold to the window less `decrease` packets. */
 INLINE void shrink(const struct step *step, real decrease)
 {
-	packets_q32 least = floor_of(step->group), lost = real_to_q32(decrease);
+	packets_q32 lost = real_to_q32(decrease);
 	packets_q32 now = window_of(step), left = now > lost ? now - lost : 0;
 
-	set_threshold(step, left > least ? left : least);
+	set_threshold(step, left > LEAST_WINDOW ? left : LEAST_WINDOW);
 }
 
 /*
@@ -108,9 +108,9 @@ INLINE void step_loss(const struct step *step)
  */
 INLINE void step_timeout(const struct step *step)
 {
-	packets_q32 least = floor_of(step->group), half = step->state->before >> 1;
+	packets_q32 half = step->state->before >> 1;
 
-	set_threshold(step, half > least ? half : least);
+	set_threshold(step, half > LEAST_WINDOW ? half : LEAST_WINDOW);
 	step->state->window_rest = 0;
 	member_of(step)->rtt = 0;
 	member_of(step)->window = REAL_ONE;

@@ -33,9 +33,8 @@ struct law_state {
 #define TOTAL_ALPHA 10
 /* Packets queued at which slow start ends (draft s3.2 gamma). */
 #define GAMMA REAL_ONE
-/* Packets that a subflow may queue at least, and the smallest window by delay (Linux). */
+/* Packets that a subflow may queue at least (Linux). */
 #define MIN_ALPHA 2
-#define MIN_WINDOW (2ULL << 32)
 /* A round with fewer samples is Reno's (Linux: more than two). */
 #define MIN_SAMPLES 3
 #define PACKET (1ULL << 32)
@@ -99,7 +98,7 @@ INLINE void wvegas_avoid(const struct step *step, real rtt, real diff)
 		window = real_to_q32(real_div(real_mul(real_of_q32(window), base), real_shift(rtt, 1)));
 		law->queue_delay = 0;
 	}
-	set_window(step, window > MIN_WINDOW ? window : MIN_WINDOW);
+	set_window(step, window > LEAST_WINDOW ? window : LEAST_WINDOW);
 }
 
 /* Slow start, once a round: ends when a packet is queued. */
@@ -112,8 +111,8 @@ INLINE void wvegas_start(const struct step *step, real rtt, real diff)
 	held = real_floor(real_div(real_mul(real_of_q32(window), real_of(step->state->law.base_rtt)), rtt)) * PACKET + PACKET;
 	if (held < window)
 		window = held;
-	if (window < MIN_WINDOW)
-		window = MIN_WINDOW;
+	if (window < LEAST_WINDOW)
+		window = LEAST_WINDOW;
 	set_window(step, window);
 	if (window - PACKET < threshold_of(step))
 		set_threshold(step, window - PACKET);

@@ -21,6 +21,8 @@ use twin::{
 
 const MSS: u64 = 1000;
 const STATES: u64 = 100_000;
+/// The smallest window of the programs (bpf/group.h), packets; among several subflows ours go down to one.
+const LEAST_WINDOW: f64 = 2.0;
 /// Windows have 32 fractional bits: what one step adds and takes may be off by one place each.
 const LAST_PLACE: f64 = 4.0 / 4_294_967_296.0;
 
@@ -120,7 +122,7 @@ impl<L: Copy + Default> Pair<L> {
     /// the round-trip times stay, for a law that has its own.
     fn draw(&mut self, own: usize, slow_start: bool, keep_rtt: bool, dice: &mut Dice) {
         for place in 0..self.subflows {
-            let window = (dice.spread(1.0, 1e5) * 4_294_967_296.0) as u64;
+            let window = (dice.spread(LEAST_WINDOW, 1e5) * 4_294_967_296.0) as u64;
             let threshold = if slow_start { window + dice.below(1 << 36) + 1 } else { window - dice.below(window) };
             // In 1/8 us, from 100 us to 10 s.
             let rtt = dice.spread(800.0, 8e7) as u64;
@@ -182,19 +184,25 @@ fn compare<L: Copy + Default + core::fmt::Debug>(
                 let rtt_us = dice.spread(100.0, 1e7) as u64;
                 pair.ack(controller, own, &Ack { packets, rtt_us, now_us: 20_000_000, ends_round, limited: true });
                 let theirs = (pair.theirs.window_q32(own) as i64 - before.window_q32(own) as i64) as f64;
-                let ours = pair.our_window(own) - window;
+                let ours = pair.our_window(own).max(LEAST_WINDOW) - window;
                 worst.compare(name, ours, theirs / 4_294_967_296.0, LAST_PLACE, &before);
             }
             2 => {
                 pair.event(own, &Event::Congestion { sent_at: Time::ZERO });
                 pair.theirs.loss(controller, own);
-                let ours = pair.our_window(own) - window;
+                let ours = pair.our_window(own).max(LEAST_WINDOW) - window;
                 worst.compare(name, ours, pair.theirs.window(own) - before.window(own), LAST_PLACE, &before);
             }
             _ => {
                 pair.event(own, &Event::Timeout);
                 pair.theirs.timeout(controller, own);
-                worst.compare(name, pair.our_threshold(own), pair.theirs.threshold(own), LAST_PLACE, &before);
+                worst.compare(
+                    name,
+                    pair.our_threshold(own).max(LEAST_WINDOW),
+                    pair.theirs.threshold(own),
+                    LAST_PLACE,
+                    &before,
+                );
                 worst.compare(name, pair.our_window(own), pair.theirs.window(own), 0.0, &before);
                 assert_eq!(pair.theirs.group.members[own].rtt, 0);
             }
