@@ -45,7 +45,7 @@ bench-emu:
 bench-ns3:
 	@benches/ns3/run.sh 200
 
-# BENCH_KERNEL_ARGS: parts (baseline buffers fairness cpu target-rate), --short for a quick look.
+# BENCH_KERNEL_ARGS: parts (baseline buffers fairness cpu target-rate validation), --write, --minutes N, --short and more: the program's head.
 BENCH_KERNEL_ARGS ?= --write
 bench-kernel:
 	@tools/needs.sh kernel

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::flow::{Flow, Wish, goodput, links as start};
-use crate::{BUILT_IN, Effort, Failure, Loaded, Outcome};
+use crate::{BUILT_IN, Failure, Loaded, Outcome, Session};
 
 /// What is done to the first path.
 const CHANGES: [(&str, &str); 6] = [
@@ -26,6 +26,11 @@ fn alike(first: &str) -> String {
     let link =
         |name, more: &str| format!("[[link]]\nname = \"{name}\"\nrate = \"100Mbit\"\ndelay = \"15ms\"\n{more}\n");
     format!("duration = \"60s\"\n{}{}{CONNECTION}", link("link1", first), link("link2", "queue = \"375KB\""))
+}
+
+/// What is done to the first of them, and the scenario.
+pub(crate) fn alike_links() -> impl Iterator<Item = (&'static str, String)> {
+    CHANGES.iter().map(|(name, change)| (*name, alike(change)))
 }
 
 /// Two links of 30 Mbit/s, a quick one with a short queue and a slow one with a long queue.
@@ -65,32 +70,31 @@ impl Table {
 
 /// Runs every controller under every condition.
 fn table(
-    effort: Effort,
+    session: &mut Session,
+    part: &str,
     conditions: &[(&'static str, String, Option<usize>)],
     warmup: u64,
     seconds: u64,
 ) -> Result<Table, Failure> {
-    let ours = Loaded::all()?;
-    let builtin = BUILT_IN.iter().map(|name| ((*name).to_owned(), *name));
-    let ours = ours.iter().map(|(loaded, object)| (object.kernel_name.to_owned(), loaded.name.as_str()));
+    let ours = Loaded::with_variant(session)?;
+    let builtin = BUILT_IN.iter().filter(|name| session.wants(name)).map(|name| ((*name).to_owned(), *name));
+    let ours = ours.iter().map(|loaded| (loaded.title.clone(), loaded.name.as_str()));
     let columns: Vec<(String, &str)> = builtin.chain(ours).collect();
     let mut rows = Vec::new();
     for (name, scenario, buffers) in conditions {
+        if !session.has_row(name) {
+            continue;
+        }
         let mut values = Vec::new();
         for (column, controller) in &columns {
-            let links = start(scenario, 1)?;
-            let wish = Wish {
-                controller,
-                multipath: true,
-                from: links.paths()[0].client,
-                to: links.paths()[0].server,
-                port: 5000,
-                buffers: *buffers,
-            };
-            let flow = Flow::over(&links, 0, &wish)?;
-            let [mbps] = goodput([&flow], effort.seconds(warmup), effort.seconds(seconds));
-            eprintln!("{name}: {column} {mbps:.1} Mbit/s");
-            values.push(mbps);
+            let (warmup, seconds) = (session.seconds(warmup), session.seconds(seconds));
+            let measured = session.results.get(&format!("{part}/{name}/{column}"), || {
+                let links = start(scenario, 1)?;
+                let wish = Wish::of(controller, *buffers);
+                let flow = Flow::over(&links, 0, &wish)?;
+                Ok(goodput([&flow], warmup, seconds).to_vec())
+            })?;
+            values.push(measured[0]);
         }
         rows.push((*name, values));
     }
@@ -98,9 +102,9 @@ fn table(
 }
 
 /// Two links alike, the first bad in some way.
-pub(crate) fn links(effort: Effort) -> Result<Outcome, Failure> {
-    let conditions: Vec<_> = CHANGES.iter().map(|(name, change)| (*name, alike(change), None)).collect();
-    let table = table(effort, &conditions, 5, 15)?;
+pub(crate) fn links(session: &mut Session) -> Result<Outcome, Failure> {
+    let conditions: Vec<_> = alike_links().map(|(name, scenario)| (name, scenario, None)).collect();
+    let table = table(session, "baseline", &conditions, 5, 10)?;
     let mut outcome = Outcome { table: table.markdown("change on path 1")?, ..Outcome::default() };
     for (row, least) in [("loss 1%", 165.0), ("queue 9 KB", 150.0)] {
         if let Some(found) = table.get(row, "mp_mpcc_lat") {
@@ -115,8 +119,8 @@ pub(crate) fn links(effort: Effort) -> Result<Outcome, Failure> {
 }
 
 /// Two unlike links, and hosts of small memory.
-pub(crate) fn buffers(effort: Effort) -> Result<Outcome, Failure> {
+pub(crate) fn buffers(session: &mut Session) -> Result<Outcome, Failure> {
     let conditions: Vec<_> = BUFFERS.iter().map(|(name, bytes)| (*name, unlike(), *bytes)).collect();
-    let table = table(effort, &conditions, 5, 20)?;
+    let table = table(session, "buffers", &conditions, 5, 15)?;
     Ok(Outcome { table: table.markdown("buffers of the hosts")?, ..Outcome::default() })
 }

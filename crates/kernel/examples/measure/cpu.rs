@@ -10,7 +10,7 @@ use std::time::Duration;
 use manypath_emu::tun::Namespace;
 
 use crate::flow::{Flow, Wish, median};
-use crate::{Effort, Failure, Loaded, Outcome};
+use crate::{Failure, Loaded, Outcome, Session};
 
 /// What others are measured by.
 const REFERENCE: &str = "cubic";
@@ -51,16 +51,20 @@ impl Pairs {
     }
 }
 
-/// Seconds that the machine's processors have been busy (proc(5)), in units of 10 ms.
+/// Seconds that the machine's processors have spent in the kernel, and this process outside of it. Other programs' own time does
+/// not count, nor would it on an idle machine.
 fn busy() -> Result<f64, Failure> {
     let text = fs::read_to_string("/proc/stat")?;
     let line = text.lines().next().ok_or("/proc/stat is empty")?;
     let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
     // user, nice, system, idle, iowait, irq, softirq
-    let [user, nice, system, _, _, irq, softirq, ..] = ticks.as_slice() else {
+    let [_, _, system, _, _, irq, softirq, ..] = ticks.as_slice() else {
         return Err("no such /proc/stat".into());
     };
-    Ok((user + nice + system + irq + softirq) / 100.0)
+    let text = fs::read_to_string("/proc/self/stat")?;
+    let own =
+        text.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(11)).ok_or("no such /proc/self/stat")?;
+    Ok((own.parse::<f64>()? + system + irq + softirq) / 100.0)
 }
 
 /// What one transfer took.
@@ -79,20 +83,25 @@ struct Round {
     reference: Cost,
 }
 
-fn cost(controller: &str, effort: Effort) -> Result<Cost, Failure> {
+impl Round {
+    fn measure(session: &mut Session, name: &str, controller: &str, round: u64) -> Result<Self, Failure> {
+        let seconds = session.seconds(5);
+        let numbers = session.results.get(&format!("cpu/{name}/{round}"), || {
+            let (ours, reference) = (cost(controller, seconds)?, cost(REFERENCE, seconds)?);
+            Ok(vec![ours.seconds, ours.rate, reference.seconds, reference.rate])
+        })?;
+        let at = |place: usize| Cost { seconds: numbers[place], rate: numbers[place + 1] };
+        Ok(Self { ours: at(0), reference: at(2) })
+    }
+}
+
+fn cost(controller: &str, seconds: u64) -> Result<Cost, Failure> {
     let pairs = Pairs::new()?;
-    let wish = Wish {
-        controller,
-        multipath: true,
-        from: Ipv4Addr::new(10, 1, 0, 1),
-        to: Ipv4Addr::new(10, 1, 0, 2),
-        port: 5000,
-        buffers: None,
-    };
+    let (from, to) = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 1, 0, 2));
+    let wish = Wish { from, to, ..Wish::of(controller, None) };
     let flow = Flow::start(&pairs.client, &pairs.server, &wish)?;
     thread::sleep(Duration::from_secs(1));
     let (busy_before, bytes_before) = (busy()?, flow.received());
-    let seconds = effort.seconds(8);
     thread::sleep(Duration::from_secs(seconds));
     #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
     let bytes = (flow.received() - bytes_before) as f64;
@@ -101,24 +110,22 @@ fn cost(controller: &str, effort: Effort) -> Result<Cost, Failure> {
     Ok(Cost { seconds: (busy()? - busy_before) / (bytes / 1e9), rate: bytes * 8.0 / 1e9 / seconds })
 }
 
-pub(crate) fn measure(effort: Effort) -> Result<Outcome, Failure> {
-    let loaded = Loaded::all()?;
+pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
+    let loaded = Loaded::all(session)?;
     let mut outcome = Outcome::default();
     writeln!(
         outcome.table,
         "| controller | CPU s/GB | Gbit/s | {REFERENCE} beside it, CPU s/GB | ratio (median of rounds) |\n\
          |---|---:|---:|---:|---:|"
     )?;
-    for (loaded, object) in &loaded {
-        let mut rounds = Vec::new();
-        for _ in 0..effort.times(5) {
-            rounds.push(Round { ours: cost(&loaded.name, effort)?, reference: cost(REFERENCE, effort)? });
-        }
+    for loaded in &loaded {
+        let name = loaded.title.as_str();
+        let rounds = (0..session.runs()).map(|round| Round::measure(session, name, &loaded.name, round));
+        let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
         let middle = |value: fn(&Round) -> f64| median(&rounds.iter().map(value).collect::<Vec<_>>());
         let (ours, rate) = (middle(|round| round.ours.seconds), middle(|round| round.ours.rate));
         let reference = middle(|round| round.reference.seconds);
         let ratio = middle(|round| round.ours.seconds / round.reference.seconds);
-        let name = object.kernel_name;
         eprintln!("{name}: {ours:.3} s/GB at {rate:.1} Gbit/s, {ratio:.3} of {REFERENCE}");
         writeln!(outcome.table, "| {name} | {ours:.3} | {rate:.1} | {reference:.3} | {ratio:.2} |")?;
         outcome.check(ratio <= 1.10, format!("{name}: {ratio:.2} of {REFERENCE}'s processor time, at most 1.10"));

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::flow::{Flow, Wish, goodput, links, median};
-use crate::{Effort, Failure, Loaded, Outcome};
+use crate::{BUILT_IN, Failure, Loaded, Outcome, Session};
 
 /// One link of 50 Mbit/s with a queue of one product of rate and round trip, 30 ms, for two subflows and a TCP flow.
 const SCENARIO: &str = "duration = \"90s\"\n\
@@ -16,38 +16,50 @@ const SCENARIO: &str = "duration = \"90s\"\n\
 /// Where the TCP flow is found: the paths of all connections over the same links are the same, so it has the first.
 const SINGLE: usize = 0;
 
+/// Run as often as is asked for; the others once, to see them beside these.
+const REPEATED: [&str; 5] = ["reno", "mp_lia", "mp_olia", "mp_balia", "mp_tccc"];
+
+/// When the second flow comes. Runs differ by this: there is no randomness on the links.
+const fn late_ms(run: u64) -> u64 {
+    500 + 70 * run
+}
+
+/// The scenario as the simulator runs it: the TCP flow first, as long as it is measured here.
+pub(crate) fn simulated(run: u64) -> String {
+    let late = format!("cc = \"reno\"\nstart = \"{}ms\"", late_ms(run));
+    SCENARIO.replacen("90s", "65s\"\nwarmup = \"5s", 1).replacen("cc = \"reno\"", &late, 1)
+}
+
 /// Goodput of the connection over that of the TCP flow, in one run.
-fn ratio(controller: &str, run: u64, effort: Effort) -> Result<f64, Failure> {
+fn ratio(controller: &str, run: u64, seconds: u64) -> Result<f64, Failure> {
     let links = links(SCENARIO, run + 1)?;
-    let wish = |controller, multipath, port| Wish {
-        controller,
-        multipath,
-        from: links.paths()[0].client,
-        to: links.paths()[0].server,
-        port,
-        buffers: None,
-    };
+    let wish = |controller, multipath, port| Wish { multipath, port, ..Wish::of(controller, None) };
     let single = Flow::over(&links, SINGLE, &wish("reno", false, 5001))?;
-    // Runs differ by when the second flow comes: there is no randomness on the links.
-    thread::sleep(Duration::from_millis(500 + 70 * run));
+    thread::sleep(Duration::from_millis(late_ms(run)));
     let multipath = Flow::over(&links, 0, &wish(controller, true, 5000))?;
-    let [ours, theirs] = goodput([&multipath, &single], effort.seconds(5), effort.seconds(60));
+    let [ours, theirs] = goodput([&multipath, &single], 5, seconds);
     Ok(ours / theirs)
 }
 
-pub(crate) fn measure(effort: Effort) -> Result<Outcome, Failure> {
-    let loaded = Loaded::all()?;
-    let ours = loaded.iter().map(|(loaded, object)| (object.kernel_name.to_owned(), loaded.name.as_str()));
-    let builtin = [("reno".to_owned(), "reno"), ("cubic".to_owned(), "cubic"), ("bbr".to_owned(), "bbr")];
+pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
+    let loaded = Loaded::all(session)?;
+    let ours = loaded.iter().map(|loaded| (loaded.title.clone(), loaded.name.as_str()));
+    let builtin = BUILT_IN.into_iter().filter(|name| session.wants(name)).map(|name| (name.to_owned(), name));
+    let all: Vec<(String, &str)> = builtin.chain(ours).collect();
+    let seconds = session.seconds(60);
     let mut outcome = Outcome::default();
-    writeln!(outcome.table, "| controller | median | least | most |\n|---|---:|---:|---:|")?;
-    for (name, controller) in builtin.into_iter().chain(ours) {
-        let ratios = (0..effort.times(5)).map(|run| ratio(controller, run, effort)).collect::<Result<Vec<_>, _>>()?;
+    writeln!(outcome.table, "| controller | runs | median | least | most |\n|---|---:|---:|---:|---:|")?;
+    for (name, controller) in all {
+        let runs = 0..if REPEATED.contains(&name.as_str()) { session.runs() } else { 1 };
+        let ratios = runs.map(|run| {
+            let measure = || Ok(vec![ratio(controller, run, seconds)?]);
+            session.results.get(&format!("fairness/{name}/{run}"), measure).map(|found| found[0])
+        });
+        let ratios = ratios.collect::<Result<Vec<_>, _>>()?;
         let middle = median(&ratios);
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let most = ratios.iter().copied().fold(0.0, f64::max);
-        eprintln!("{name}: {ratios:.2?}");
-        writeln!(outcome.table, "| {name} | {middle:.2} | {least:.2} | {most:.2} |")?;
+        writeln!(outcome.table, "| {name} | {} | {middle:.2} | {least:.2} | {most:.2} |", ratios.len())?;
         if name == "mp_tccc" {
             let holds = (0.85..=1.15).contains(&middle);
             outcome.check(holds, format!("mp_tccc: {middle:.2} of the TCP flow, between 0.85 and 1.15"));

@@ -37,7 +37,13 @@ pub(crate) struct Wish<'a> {
     pub(crate) buffers: Option<usize>,
 }
 
-impl Wish<'_> {
+impl<'a> Wish<'a> {
+    /// A Multipath TCP connection; its addresses are those that [`Flow::over`] gives it.
+    pub(crate) const fn of(controller: &'a str, buffers: Option<usize>) -> Self {
+        let address = Ipv4Addr::UNSPECIFIED;
+        Self { controller, multipath: true, from: address, to: address, port: 5000, buffers }
+    }
+
     fn open(&self, namespace: &Namespace) -> std::io::Result<Socket> {
         let (controller, buffers) = (self.controller.to_owned(), self.buffers);
         let protocol = if self.multipath { Protocol::MPTCP } else { Protocol::TCP };
@@ -132,9 +138,13 @@ pub(crate) fn goodput<const N: usize>(flows: [&Flow; N], warmup: u64, seconds: u
     })
 }
 
-/// The middle one of numbers.
+/// The middle one of numbers, or the mean of the two in the middle.
 pub(crate) fn median(numbers: &[f64]) -> f64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    if sorted.is_empty() {
+        return f64::NAN;
+    }
+    let middle = &sorted[(sorted.len() - 1) / 2..=sorted.len() / 2];
+    middle.iter().sum::<f64>() / if middle.len() == 2 { 2.0 } else { 1.0 }
 }

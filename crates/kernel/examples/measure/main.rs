@@ -1,16 +1,28 @@
 //! Measures the kernel's controllers over emulated links and on virtual Ethernet, and writes docs/kernel.md's tables.
 //!
-//! `make bench-kernel` runs all of it, as root on a machine that has nothing else to do; `measure NAME` one part, `measure
-//! NAME --short` a quick look that measures nothing worth keeping.
+//! `make bench-kernel` runs all of it, as root on a machine that has nothing else to do. Words: parts to measure, and
+//!
+//! * `--write`: put the tables into the documents;
+//! * `--minutes N`: begin no measurement after that; what was measured is kept in `bench-kernel.json` of the target folder, and the
+//!   same command goes on from there;
+//! * `--again`: forget what was kept of the parts;
+//! * `--only NAME,NAME`: only these controllers, by their names in the kernel;
+//! * `--rows NAME,NAME`: only these conditions of `baseline` and `buffers`;
+//! * `--runs N`: so many runs of `fairness` and rounds of `cpu`, five if nothing is said;
+//! * `--short`: a quick look that measures nothing worth keeping.
 
 mod baseline;
 mod cpu;
 mod document;
 mod fairness;
 mod flow;
+mod results;
 mod target_rate;
+mod validation;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use manypath_core::AlgorithmSpec;
 use manypath_kernel::{Error, Object, Request, engine, objects};
@@ -18,21 +30,35 @@ use manypath_kernel::{Error, Object, Request, engine, objects};
 /// Built into this kernel.
 const BUILT_IN: [&str; 3] = ["reno", "cubic", "bbr"];
 
-/// How long and how often.
-#[derive(Clone, Copy, Debug)]
-struct Effort {
+/// How long and how often, of what, and what is known already.
+#[derive(Debug)]
+struct Session {
     short: bool,
+    only: Vec<String>,
+    rows: Vec<String>,
+    runs: u64,
+    results: Results,
 }
 
-impl Effort {
+impl Session {
     /// Seconds, or two for a quick look.
-    const fn seconds(self, full: u64) -> u64 {
+    const fn seconds(&self, full: u64) -> u64 {
         if self.short { 2 } else { full }
     }
 
-    /// Repetitions, or one.
-    const fn times(self, full: u64) -> u64 {
-        if self.short { 1 } else { full }
+    /// Runs, or one.
+    const fn runs(&self) -> u64 {
+        if self.short { 1 } else { self.runs }
+    }
+
+    /// Whether a condition is to be measured.
+    fn has_row(&self, name: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|row| row == name)
+    }
+
+    /// Whether a controller is to be measured.
+    fn wants(&self, kernel_name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == kernel_name)
     }
 }
 
@@ -63,19 +89,35 @@ impl Outcome {
 #[derive(Debug)]
 struct Loaded {
     name: String,
+    /// In tables: its usual name, and its parameters if they are not the usual ones.
+    title: String,
 }
 
 impl Loaded {
     /// Under its usual name with `m` for `mp`, so that it does not meet one that somebody uses.
-    fn new(object: &Object) -> Result<Self, Error> {
-        let name = object.kernel_name.replacen("mp", "m", 1);
+    fn new(object: &Object, name: String, settings: &[(&str, &str)]) -> Result<Self, Error> {
+        let words = settings.iter().map(|(key, value)| format!(", {key}={value}"));
+        let title = object.kernel_name.to_owned() + &words.collect::<String>();
+        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let controllers = vec![AlgorithmSpec::named(object.name)];
-        engine::load(&Request { controllers, name: Some(name.clone()), ..Request::default() })?;
-        Ok(Self { name })
+        // What was killed has left it behind.
+        let _ = engine::unload(std::slice::from_ref(&name));
+        engine::load(&Request { controllers, settings, name: Some(name.clone()), ..Request::default() })?;
+        Ok(Self { name, title })
     }
 
-    fn all() -> Result<Vec<(Self, Object)>, Error> {
-        objects().map(|object| Ok((Self::new(&object)?, object))).collect()
+    fn all(session: &Session) -> Result<Vec<Self>, Error> {
+        let wanted = objects().filter(|object| session.wants(object.kernel_name));
+        wanted.map(|object| Self::new(&object, object.kernel_name.replacen("mp", "m", 1), &[])).collect()
+    }
+
+    /// All, and one with the slow start of its paper, which is the usual one in the simulator.
+    fn with_variant(session: &Session) -> Result<Vec<Self>, Error> {
+        let mut all = Self::all(session)?;
+        for object in objects().filter(|object| object.name == "mpcc-latency" && session.wants(object.kernel_name)) {
+            all.push(Self::new(&object, "m_mpcc_paper".to_owned(), &[("slow-start", "paper")])?);
+        }
+        Ok(all)
     }
 }
 
@@ -87,37 +129,71 @@ impl Drop for Loaded {
     }
 }
 
+use results::Results;
+
 type Failure = Box<dyn std::error::Error>;
 
-fn measure(part: &str, effort: Effort) -> Result<Outcome, Failure> {
+fn measure(part: &str, session: &mut Session) -> Result<Outcome, Failure> {
     match part {
-        "baseline" => baseline::links(effort),
-        "buffers" => baseline::buffers(effort),
-        "fairness" => fairness::measure(effort),
-        "cpu" => cpu::measure(effort),
-        "target-rate" => target_rate::measure(effort),
+        "baseline" => baseline::links(session),
+        "buffers" => baseline::buffers(session),
+        "fairness" => fairness::measure(session),
+        "cpu" => cpu::measure(session),
+        "target-rate" => target_rate::measure(session),
+        "validation" => validation::measure(session),
         _ => Err(format!("no part '{part}'; there are {}", PARTS.join(", ")).into()),
     }
 }
 
-const PARTS: [&str; 5] = ["baseline", "buffers", "fairness", "cpu", "target-rate"];
+/// `validation` comes after those that it compares with the simulator.
+const PARTS: [&str; 6] = ["baseline", "buffers", "fairness", "cpu", "target-rate", "validation"];
+
+/// The file in the target folder, which this program is two folders below.
+fn kept() -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe()?;
+    let folder = own.ancestors().nth(3).ok_or("this program has no target folder")?;
+    Ok(folder.join("bench-kernel.json"))
+}
 
 fn run() -> Result<bool, Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let has = |flag: &str| words.iter().any(|word| word == flag);
-    let effort = Effort { short: has("--short") };
-    let mut parts: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
+    let (mut write, mut short, mut again) = (false, false, false);
+    let (mut only, mut rows, mut runs, mut until) = (Vec::new(), Vec::new(), 5, None);
+    let mut parts = Vec::new();
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "--write" => write = true,
+            "--short" => short = true,
+            "--again" => again = true,
+            "--only" => only = words.next().ok_or("--only what?")?.split(',').map(str::to_owned).collect(),
+            "--rows" => rows = words.next().ok_or("--rows what?")?.split(',').map(str::to_owned).collect(),
+            "--runs" => runs = words.next().ok_or("--runs how many?")?.parse()?,
+            "--minutes" => {
+                let minutes: u64 = words.next().ok_or("--minutes of what?")?.parse()?;
+                until = Some(Instant::now() + Duration::from_secs(60 * minutes));
+            }
+            part if PARTS.contains(&part) => parts.push(part),
+            other => return Err(format!("'{other}'? Parts are {}", PARTS.join(", ")).into()),
+        }
+    }
     if parts.is_empty() {
         parts = PARTS.to_vec();
     }
+    let whole = !short && only.is_empty() && rows.is_empty();
+    let results = Results::open((!short).then(kept).transpose()?, until)?;
+    let mut session = Session { short, only, rows, runs, results };
     let mut holds = true;
     for part in parts {
         eprintln!("== {part}");
-        let outcome = measure(part, effort)?;
+        if again {
+            session.results.forget(part);
+        }
+        let outcome = measure(part, &mut session)?;
         let text = outcome.text();
         eprintln!("{text}");
         holds &= outcome.checks.iter().all(|(holds, _)| *holds);
-        if has("--write") && !effort.short {
+        if write && whole {
             document::replace(part, &text)?;
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use manypath_emu::tun::TunLinks;
 
 use crate::flow::{Flow, Wish, goodput, links};
-use crate::{Effort, Failure, Outcome};
+use crate::{Failure, Outcome, Session};
 use manypath_core::AlgorithmSpec;
 use manypath_kernel::{Request, engine};
 
@@ -19,11 +19,15 @@ const SCENARIO: &str = "duration = \"300s\"\n\
     [[link]]\nname = \"dear\"\nrate = \"30Mbit\"\ndelay = \"15ms\"\nqueue = \"112500B\"\n\
     [[connection]]\nname = \"c\"\ncc = \"reno\"\npath = [{ route = [\"cheap\"] }, { route = [\"dear\"] }]\n";
 
+/// The client's addresses on them.
+const CHEAP: &str = "10.1.0.1";
+const DEAR: &str = "10.2.0.1";
+
 /// What the connection wants.
 const TARGET_MBPS: f64 = 10.0;
 
 /// The binary beside this one's folder, or of the environment.
-fn manypath() -> Result<PathBuf, Failure> {
+pub(crate) fn manypath() -> Result<PathBuf, Failure> {
     if let Some(program) = std::env::var_os("MANYPATH") {
         return Ok(program.into());
     }
@@ -37,21 +41,11 @@ fn manypath() -> Result<PathBuf, Failure> {
 struct Daemon(Child);
 
 impl Daemon {
-    fn start(links: &TunLinks, effort: Effort) -> Result<Self, Failure> {
+    fn start(links: &TunLinks, epoch: u64) -> Result<Self, Failure> {
         let target = format!("{TARGET_MBPS}Mbit");
-        let epoch = format!("{}s", effort.seconds(20));
+        let epoch = format!("{epoch}s");
         let mut command = Command::new(manypath()?);
-        command.args([
-            "kernel",
-            "target-rate",
-            &target,
-            "--cheap",
-            "10.1.0.1",
-            "--dear",
-            "10.2.0.1",
-            "--epoch",
-            &epoch,
-        ]);
+        command.args(["kernel", "target-rate", &target, "--cheap", CHEAP, "--dear", DEAR, "--epoch", &epoch]);
         Ok(Self(links.client().spawn({
             command.stdout(Stdio::inherit());
             command
@@ -95,14 +89,7 @@ struct Run {
 impl Run {
     fn start(controller: &str) -> Result<Self, Failure> {
         let links = links(SCENARIO, 1)?;
-        let wish = |controller, multipath, port| Wish {
-            controller,
-            multipath,
-            from: links.paths()[0].client,
-            to: links.paths()[0].server,
-            port,
-            buffers: None,
-        };
+        let wish = |controller, multipath, port| Wish { multipath, port, ..Wish::of(controller, None) };
         let mut others = Vec::new();
         for (number, path) in [0, 0, 0, 0, 1].into_iter().enumerate() {
             others.push(Flow::over(&links, path, &wish("reno", false, 5001 + u16::try_from(number)?))?);
@@ -127,40 +114,54 @@ fn dear_packets(controller: &str) -> Result<(u32, u32), Failure> {
     let controllers = engine::status()?;
     let ours = controllers.iter().find(|held| held.kernel_name == controller).ok_or("the controller is gone")?;
     let mut subflows = ours.connections.iter().flat_map(|connection| &connection.subflows);
-    let dear = subflows.find(|subflow| subflow.local.ip().to_string() == "10.2.0.1").ok_or("no dear subflow")?;
+    let dear = subflows.find(|subflow| subflow.local.ip().to_string() == DEAR).ok_or("no dear subflow")?;
     Ok((dear.delivered, dear.mss))
 }
 
-pub(crate) fn measure(effort: Effort) -> Result<Outcome, Failure> {
-    let settle = effort.seconds(20);
-    let (lia, lia_dear) = {
-        let _loaded = Named::load("lia", "mp_lia")?;
-        let run = Run::start("mp_lia")?;
-        thread::sleep(Duration::from_secs(settle));
-        run.measure("mp_lia", effort.seconds(60))?
-    };
+/// Goodput under LIA, and what of it the dear path carried.
+fn lia(settle: u64, seconds: u64) -> Result<Vec<f64>, Failure> {
+    let _loaded = Named::load("lia", "mp_lia")?;
+    let run = Run::start("mp_lia")?;
+    thread::sleep(Duration::from_secs(settle));
+    let (goodput, dear) = run.measure("mp_lia", seconds)?;
+    Ok(vec![goodput, dear])
+}
+
+/// The weights of the connection over both paths.
+fn weights() -> Result<Vec<f64>, Failure> {
+    let connections = engine::weighted_connections()?;
+    let is_dear = |address: std::net::IpAddr| address.to_string() == DEAR;
+    let ours = connections.iter().find(|one| one.subflows.iter().any(|subflow| is_dear(subflow.local.ip())));
+    let weights = engine::weights(ours.ok_or("no connection")?.token)?;
+    Ok(weights[..2].to_vec())
+}
+
+/// The same under Uni-MPTCP with the daemon, before and after it was started again; then the weights it found, those it left
+/// behind, and those after it was started again.
+fn steered(epoch: u64, seconds: u64) -> Result<Vec<f64>, Failure> {
     let _loaded = Named::load("uni-mptcp", "mp_uni")?;
     let run = Run::start("mp_uni")?;
-    let daemon = Daemon::start(&run.links, effort)?;
+    let daemon = Daemon::start(&run.links, epoch)?;
     // Three weights, and the time that the fourth takes to act.
-    thread::sleep(Duration::from_secs(3 * settle + effort.seconds(10)));
-    let weights = |run: &Run| engine::weighted_connections().map(|all| (all, run.connection.received()));
-    let (connections, _) = weights(&run)?;
-    let local = |address: &str| {
-        let mut all = connections.iter();
-        all.find(|one| one.subflows.iter().any(|subflow| subflow.local.ip().to_string() == address))
-            .map(|one| one.token)
+    thread::sleep(Duration::from_secs(3 * epoch + epoch / 2));
+    let found = weights()?;
+    let (goodput, dear) = run.measure("mp_uni", seconds)?;
+    drop(daemon);
+    let left = weights()?;
+    let _daemon = Daemon::start(&run.links, epoch)?;
+    thread::sleep(Duration::from_secs(epoch / 4));
+    let again = weights()?;
+    let (goodput_after, dear_after) = run.measure("mp_uni", seconds)?;
+    Ok([vec![goodput, dear, goodput_after, dear_after], found, left, again].concat())
+}
+
+pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
+    let (epoch, seconds) = (session.seconds(20), session.seconds(60));
+    let of_lia = session.results.get("target-rate/mp_lia", || lia(epoch, seconds))?;
+    let of_uni = session.results.get("target-rate/mp_uni", || steered(epoch, seconds))?;
+    let ([lia, lia_dear], [goodput, dear, goodput_after, dear_after, ..]) = (&of_lia[..], &of_uni[..]) else {
+        return Err("what was kept is not of this version: --again".into());
     };
-    let token = local("10.2.0.1").ok_or("no connection")?;
-    let found = engine::weights(token)?;
-    let (goodput, dear) = run.measure("mp_uni", effort.seconds(60))?;
-    drop(daemon);
-    let left = engine::weights(token)?;
-    let daemon = Daemon::start(&run.links, effort)?;
-    thread::sleep(Duration::from_secs(effort.seconds(5)));
-    let again = engine::weights(token)?;
-    let (goodput_after, dear_after) = run.measure("mp_uni", effort.seconds(60))?;
-    drop(daemon);
 
     let mut outcome = Outcome::default();
     writeln!(outcome.table, "| | goodput Mbit/s | of it on the dear path |\n|---|---:|---:|")?;
@@ -171,8 +172,9 @@ pub(crate) fn measure(effort: Effort) -> Result<Outcome, Failure> {
     outcome.check(miss <= 0.3, format!("the rate misses the target by {:.0}%, at most 30%", 100.0 * miss));
     let share = dear / lia_dear;
     outcome.check(share <= 0.75, format!("bytes on the dear path: {share:.2} of mp_lia's, at most 0.75"));
-    let same = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
-    let restart = same(&found, &left) && same(&found, &again);
-    outcome.check(restart, format!("the daemon's restart changes nothing: weights {:?}", &again[..2]));
+    let mut weights = of_uni[4..].chunks(2);
+    let found = weights.next().ok_or("no weights")?;
+    let restart = weights.all(|after| found.iter().zip(after).all(|(a, b)| (a - b).abs() < 1e-6));
+    outcome.check(restart, format!("the daemon's restart changes nothing: weights {found:?}"));
     Ok(outcome)
 }
