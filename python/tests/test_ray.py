@@ -11,6 +11,20 @@ ray = pytest.importorskip("ray", reason="skipped: Ray is not installed")
 SEEDS = 8
 
 
+def started(cluster_type, tries=3):
+    """A head and two nodes. On a busy machine a node may need longer than the thirty seconds that Ray waits for it."""
+    memory = {"object_store_memory": 100_000_000}
+    cluster = cluster_type()
+    try:
+        cluster.add_node(num_cpus=0, include_dashboard=False, **memory)
+        return cluster, [cluster.add_node(num_cpus=1, **memory) for _ in range(2)]
+    except Exception as slow:
+        cluster.shutdown()
+        if tries > 1 and "timed out during startup" in str(slow):
+            return started(cluster_type, tries - 1)
+        raise
+
+
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """A cluster of a head that runs nothing and two nodes of one processor. Its workers log what they begin and end."""
@@ -36,11 +50,7 @@ def cluster(tmp_path, monkeypatch):
 
         manypath.simulate = logged
 
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 100_000_000},
-    )
-    nodes = [cluster.add_node(num_cpus=1, object_store_memory=100_000_000) for _ in range(2)]
+    cluster, nodes = started(Cluster)
     ray.init(
         address=cluster.address, runtime_env={"worker_process_setup_hook": log_runs}, log_to_driver=False
     )
