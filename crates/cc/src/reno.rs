@@ -93,3 +93,59 @@ impl PathController for Reno {
         out.value("ssthresh_bytes", self.ssthresh);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::{Duration, PacketNumber, Rate, SubflowId};
+
+    use super::*;
+
+    const INIT: SubflowInit = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+
+    /// The window in bytes and the slow-start threshold after these events.
+    fn after(events: &[Event]) -> (f64, f64) {
+        let (mut reno, view) = (Reno::new(INIT, false), SubflowView::new(SubflowId(0), INIT.mss));
+        events.iter().for_each(|event| reno.on_event(Time::ZERO, event, &view));
+        (reno.cwnd, reno.ssthresh)
+    }
+
+    fn acked(bytes: u64, in_recovery: bool, app_limited: bool) -> Event {
+        Event::Acked(Acked {
+            packet: PacketNumber(0),
+            bytes: Bytes::new(bytes),
+            sent_at: Time::ZERO,
+            rtt: Duration::from_millis(100),
+            delivery_rate: Rate::ZERO,
+            delivered_at_send: Bytes::ZERO,
+            in_recovery,
+            app_limited,
+        })
+    }
+
+    const LOSS: Event = Event::Congestion { sent_at: Time::ZERO };
+
+    fn close((cwnd, ssthresh): (f64, f64), want: (f64, f64)) {
+        assert!((cwnd - want.0).abs() < 1e-9 && (ssthresh - want.1).abs() < 1e-9, "{cwnd} {ssthresh}");
+    }
+
+    #[test]
+    fn slow_start_adds_what_is_acknowledged_and_avoidance_a_packet_a_window() {
+        // 10,000 + 1000.
+        assert!((after(&[acked(1000, false, false)]).0 - 11_000.0).abs() < 1e-9);
+        // 10,000 / 2 = 5000; 5000 + 1000 * 1000 / 5000 = 5200; 5200 + 1000 * 500 / 5200 = 5296.153846.
+        let [whole, half] = [1000, 500].map(|bytes| acked(bytes, false, false));
+        close(after(&[LOSS, whole, half]), (5200.0 + 5e5 / 5200.0, 5000.0));
+    }
+
+    #[test]
+    fn congestion_halves_down_to_two_packets_and_a_timeout_leaves_one() {
+        // 10,000, 5000, 2500, then 1250 < 2000.
+        close(after(&[LOSS, Event::Ecn { sent_at: Time::ZERO }, Event::Penalised]), (2000.0, 2000.0));
+        close(after(&[Event::Timeout]), (1000.0, 5000.0));
+    }
+
+    #[test]
+    fn recovery_and_applications_that_send_little_grow_nothing() {
+        close(after(&[LOSS, acked(1000, true, false), acked(1000, false, true)]), (5000.0, 5000.0));
+    }
+}

@@ -99,6 +99,19 @@ impl Scheduler for Ecf {
         choice
     }
 
+    /// As much as makes waiting for the fastest subflow pointless, or a long transfer would look like its own end.
+    fn looks_ahead(&self, view: &View) -> Bytes {
+        let Some((fast, rtt_f)) = fastest(view.usable()).and_then(|fast| Some((fast, fast.srtt?))) else {
+            return Bytes::ZERO;
+        };
+        let enough = |slow: &SubflowView| {
+            let rtt_s = slow.srtt.unwrap_or(Duration::ZERO) + fast.rttvar.max(slow.rttvar);
+            let rounds = (1.0 + self.config.beta) * rtt_s.as_secs_f64() / rtt_f.as_secs_f64().max(1e-9) - 1.0;
+            Bytes::from_f64(fast.cwnd.as_f64() * rounds.max(0.0))
+        };
+        view.usable().map(enough).max().unwrap_or(Bytes::ZERO)
+    }
+
     fn remove_subflow(&mut self, id: SubflowId) {
         self.opportunistic.remove_subflow(id);
     }
@@ -161,6 +174,17 @@ mod tests {
         assert!(!scheduler.waits_for(&fast, &subflow(1, 39, 10, 0), bytes(1)));
         assert!(!scheduler.waits_for(&fast, &subflow(1, 40, 10, 0), bytes(1)), "first: 40 < 40 does not hold");
         assert!(scheduler.waits_for(&fast, &subflow(1, 41, 10, 0), bytes(1)));
+    }
+
+    #[test]
+    fn it_looks_at_as_much_as_makes_waiting_pointless() {
+        let paths = view([subflow(0, 20, 10, 10), subflow(1, 200, 10, 0)]);
+        // 1.25 * 200 = 250 = 20 (1 + k / W_f): k = 11.5 windows.
+        assert_eq!(ecf().looks_ahead(&paths), Bytes::new(MSS * 115));
+        let mut scheduler = ecf();
+        assert!(scheduler.waits_for(&paths.subflows[0], &paths.subflows[1], bytes(89)), "and goes on until then");
+        assert!(!scheduler.waits_for(&paths.subflows[0], &paths.subflows[1], scheduler.looks_ahead(&paths)));
+        assert_eq!(ecf().looks_ahead(&view([subflow(0, 20, 10, 10)])), Bytes::from_f64(0.25 * 10.0 * MSS as f64));
     }
 
     #[test]

@@ -58,6 +58,12 @@ pub trait Scheduler: Debug + Send {
     /// A data acknowledgement came.
     fn on_data_ack(&mut self, _now: Time, _ack: &DataAck, _view: &View) {}
 
+    /// How much unsent data matters to its decisions beside what the windows take, as far as an application has it: the send
+    /// buffer has to hold that too.
+    fn looks_ahead(&self, _view: &View) -> Bytes {
+        Bytes::ZERO
+    }
+
     /// A subflow was removed: whoever is given its id next is another one.
     fn remove_subflow(&mut self, _id: SubflowId) {}
 

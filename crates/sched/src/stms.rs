@@ -21,7 +21,7 @@
 
 pub mod adaptation;
 
-use manypath_core::{SubflowId, SubflowView, Time, View};
+use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest, send_head, slower_with_room};
 use crate::queue::Queue;
@@ -61,7 +61,13 @@ impl Stms {
     /// The gap before the slow subflow's next segment, in whole segments of the fast one.
     fn gap(&mut self, view: &View, slow: &SubflowView) -> u64 {
         let gap = match &mut self.variant {
-            Variant::Adapted(adaptation) => adaptation.gap(slow.id),
+            Variant::Adapted(adaptation) => {
+                if slow.in_flight.is_zero() && slow.queued.is_zero() && slow.min_rtt < Duration::MAX {
+                    // Nothing under way can tell that the gap is too large, and nothing of it queues on the path.
+                    adaptation.cut(slow.id, gap_with_rtt(view, slow.id, slow.min_rtt));
+                }
+                adaptation.gap(slow.id)
+            }
             Variant::Calculated(last) => {
                 let gap = calculated_gap(view, slow);
                 if last.len() < view.subflows.len() {
@@ -110,18 +116,23 @@ fn bandwidth(subflow: &SubflowView) -> f64 {
     subflow.pacing.map_or(window, |pacing| window.min(pacing.as_bytes_per_sec()))
 }
 
-/// The sum over the faster usable subflows of what they send in a time that depends on their and the slow subflow's
-/// smoothed RTT in seconds, in segments.
-fn segments_within(view: &View, slow: &SubflowView, span: impl Fn(f64, f64) -> f64) -> f64 {
-    let Some(rtt_s) = slow.srtt.map(|srtt| srtt.as_secs_f64()) else { return 0.0 };
+/// The sum over the usable subflows faster than one with this RTT of what they send in a time that depends on their and
+/// its RTT in seconds, in segments.
+fn segments_within(view: &View, slow: SubflowId, rtt_s: Duration, span: impl Fn(f64, f64) -> f64) -> f64 {
+    let rtt_s = rtt_s.as_secs_f64();
     let faster = view.usable().filter_map(|subflow| Some((subflow, subflow.srtt?.as_secs_f64())));
-    let faster = faster.filter(|(subflow, rtt)| subflow.id != slow.id && *rtt <= rtt_s);
+    let faster = faster.filter(|(subflow, rtt)| subflow.id != slow && *rtt <= rtt_s);
     faster.map(|(subflow, rtt)| bandwidth(subflow) * span(rtt, rtt_s) / subflow.mss.as_f64().max(1.0)).sum()
 }
 
-/// Paper 002 eq. 2 with half the smoothed RTT as one-way delay (s5), summed over the faster subflows; in segments.
+/// Paper 002 eq. 2 with half the RTT as one-way delay (s5), summed over the faster subflows; in segments.
+fn gap_with_rtt(view: &View, slow: SubflowId, rtt_s: Duration) -> f64 {
+    segments_within(view, slow, rtt_s, |rtt_f, rtt_s| (rtt_s - rtt_f) / 2.0)
+}
+
+/// Paper 002 eq. 2 with smoothed RTTs; in segments.
 pub fn calculated_gap(view: &View, slow: &SubflowView) -> f64 {
-    segments_within(view, slow, |rtt_f, rtt_s| (rtt_s - rtt_f) / 2.0)
+    slow.srtt.map_or(0.0, |srtt| gap_with_rtt(view, slow.id, srtt))
 }
 
 impl Scheduler for Stms {
@@ -138,6 +149,15 @@ impl Scheduler for Stms {
         if let Variant::Adapted(adaptation) = &mut self.variant {
             adaptation.on_data_ack(now, ack, view);
         }
+    }
+
+    fn looks_ahead(&self, view: &View) -> Bytes {
+        let gap = |subflow: &SubflowView| match &self.variant {
+            Variant::Adapted(adaptation) => adaptation.gap(subflow.id),
+            Variant::Calculated(last) => last.get(subflow.id.index()).copied().unwrap_or(0.0),
+        };
+        let gaps = view.usable().map(|subflow| Bytes::from_f64(gap(subflow) * subflow.mss.as_f64()));
+        gaps.max().unwrap_or(Bytes::ZERO)
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {

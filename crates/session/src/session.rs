@@ -519,14 +519,14 @@ impl Session {
         fastest.or_else(|| self.view.open().next()).map(|view| view.id)
     }
 
-    /// How much more may be admitted: bounded by the sender's memory, and by what paths can soon take, so that a short
-    /// flow does not wait behind everything that a long one has to say. A TCP has one flow, and its send buffer to fill.
+    /// How much more may be admitted: bounded by the sender's memory, and by what paths can soon take and the scheduler
+    /// looks at, so that a short flow does not wait behind everything that a long one has to say. A TCP has one flow, and its send buffer to fill.
     fn write_room(&self) -> u64 {
         if self.config.carriage == Carriage::Streams {
             return (self.config.send_buffer - self.queue.held()).get();
         }
         let windows = self.usable_windows();
-        let unsent = windows.max(MIN_UNSENT) - self.queue.unsent();
+        let unsent = windows.max(MIN_UNSENT) + self.scheduler.looks_ahead(&self.view) - self.queue.unsent();
         let memory = self.config.send_buffer - self.queue.held();
         unsent.min(memory).get()
     }

@@ -62,3 +62,40 @@ fn only_a_writer_without_room_holds_up() {
     while session.poll_transmit(now).is_some() {}
     assert_eq!(seen.lock().unwrap().last(), Some(&true));
 }
+
+/// Looks at so much more.
+#[derive(Debug)]
+struct LooksAhead(Bytes);
+
+impl Scheduler for LooksAhead {
+    fn pick(&mut self, _now: Time, _view: &View, _queue: &Queue) -> Choice {
+        Choice::Wait
+    }
+
+    fn looks_ahead(&self, _view: &View) -> Bytes {
+        self.0
+    }
+
+    fn reason(&self) -> &'static str {
+        "never"
+    }
+}
+
+#[test]
+fn the_send_buffer_holds_what_the_scheduler_looks_at() {
+    let admitted = |ahead: u64, send_buffer: u64| {
+        let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+        let config = Config { send_buffer: Bytes::new(send_buffer), ..Config::new(Role::Client) };
+        let mut session = Session::new(config, cc, Box::new(LooksAhead(Bytes::new(ahead))));
+        session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
+        let flow = session.open_flow().unwrap();
+        let mut sum = 0;
+        while let accepted @ 1.. = session.write(Time::ZERO, flow, 1 << 20).unwrap() {
+            sum += accepted;
+        }
+        sum
+    };
+    let without = admitted(0, 16 << 20);
+    assert_eq!(admitted(900_000, 16 << 20), without + 900_000);
+    assert_eq!(admitted(900_000, 400_000), 400_000, "no more than its memory");
+}

@@ -20,7 +20,8 @@
 //! Where the paper is silent: acknowledgements whose left edge had been retransmitted are ignored, since loss releases
 //! bursts too (reference s4). And a gap does not *grow* beyond what the faster subflows send in a round trip of the slow one: no
 //! segment takes longer to arrive than to be acknowledged, so a larger gap comes of disturbances, and it would idle the slow
-//! subflow and with it the feedback that could shrink the gap again.
+//! subflow and with it the feedback that could shrink the gap again. For the same reason a subflow with nothing under way
+//! has a gap of at most what eq. 2 gives with its smallest RTT: its queue has drained meanwhile, and nothing else would ever tell.
 
 use manypath_core::{Duration, SubflowId, SubflowState, SubflowView, Time, View};
 
@@ -98,6 +99,13 @@ impl Adaptation {
         self.gaps.get(slow.index()).map_or(self.config.gap, |gap| gap.segments)
     }
 
+    /// A subflow's gap is at most this.
+    pub(super) fn cut(&mut self, slow: SubflowId, most: f64) {
+        if let Some(gap) = self.gaps.get_mut(slow.index()) {
+            gap.segments = gap.segments.min(most);
+        }
+    }
+
     /// Notes which subflow is the fastest. When two subflows change roles the gap between them stays (reference s4).
     pub(super) fn on_fastest(&mut self, view: &View, id: SubflowId) {
         if self.gaps.len() < view.subflows.len() {
@@ -140,7 +148,7 @@ impl Adaptation {
                 _ => 0.0,
             };
             let interval = (rtt(slow).0 + rtt(fast).0) / 2;
-            let bound = segments_within(view, slow, |_, rtt_s| rtt_s);
+            let bound = segments_within(view, slow.id, rtt(slow).0, |_, rtt_s| rtt_s);
             gap.add(now, sample, interval, self.config, bound);
         }
     }

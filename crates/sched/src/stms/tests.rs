@@ -202,6 +202,33 @@ fn a_gap_is_never_negative_and_does_not_grow_beyond_a_slow_round_trip() {
 }
 
 #[test]
+fn a_subflow_with_nothing_under_way_gets_going_again() {
+    // Equation 2 with the smallest RTT, 60 ms: 10 / 20 ms * (60 - 20) / 2 = 10, whatever the RTT was while data queued.
+    let mut paths = fast_full();
+    paths.subflows[1].srtt = Some(Duration::from_millis(600));
+    let mut scheduler = stms_a(50.0);
+    paths.subflows[1].in_flight = Bytes::new(1);
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(30, 30)), Choice::Wait, "what is under way will tell");
+    paths.subflows[1].in_flight = Bytes::ZERO;
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(30, 30)), send(1, 10));
+    // A smaller gap stays.
+    let mut scheduler = stms_a(5.0);
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(30, 30)), send(1, 5));
+}
+
+#[test]
+fn the_send_buffer_holds_the_largest_gap() {
+    let paths = view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 10), subflow(2, 100, 10, 0)]);
+    let mut scheduler = Stms::calculated();
+    assert_eq!(scheduler.looks_ahead(&paths), Bytes::ZERO);
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(2, 23));
+    assert!((scheduler.looks_ahead(&paths).as_f64() / MSS as f64 - 70.0 / 3.0).abs() < 0.01);
+    let (mut scheduler, paths) = (stms_a(5.0), fast_full());
+    assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 5));
+    assert_eq!(scheduler.looks_ahead(&paths), Bytes::new(5 * MSS));
+}
+
+#[test]
 fn an_edge_speaks_for_its_own_gap_and_against_those_of_slower_subflows() {
     let paths = view([subflow(0, 20, 99, 0), subflow(1, 60, 99, 0), subflow(2, 100, 99, 0)]);
     let gaps = |edge| {
@@ -282,9 +309,9 @@ fn converged(rates: &[f64], delays_ms: &[f64], scheduler: &mut Stms, seconds: f6
         if send_at > Time::from_secs_f64(seconds) {
             break;
         }
-        // Only the sender has room.
+        // Only the sender has room, for one segment.
         for (index, subflow) in paths.subflows.iter_mut().enumerate() {
-            subflow.in_flight = if index == sender { Bytes::ZERO } else { subflow.cwnd };
+            subflow.in_flight = if index == sender { subflow.cwnd - subflow.mss } else { subflow.cwnd };
         }
         if let Choice::Send { subflow, range } = scheduler.pick(send_at, &paths, &queue) {
             assert_eq!(subflow.index(), sender);

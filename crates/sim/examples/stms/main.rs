@@ -1,5 +1,6 @@
 //! STMS (Shi et al., ATC 2018: paper 002) in the setting of its section 2.1 over Multipath TCP: prints what the schedulers do
-//! there, line by line, for `cubic` and `reno`. `cargo run --release -p manypath-sim --example stms -- [SEEDS]`.
+//! there, line by line. `cargo run --release -p manypath-sim --example stms -- [SEEDS] [CC...]`; without arguments five seeds of
+//! `cubic` and of `reno`, as in `docs/stms.md`.
 #![allow(clippy::print_stdout)] // it is what the program is for
 
 use std::num::NonZeroUsize;
@@ -64,68 +65,135 @@ fn gap(report: &Report, apart: f64, since: f64) -> Option<(f64, f64)> {
     Some((sum(&|at| gaps[at]) / sum(&truth), first))
 }
 
-fn table(cc: &str, seeds: u64) -> Result<(), Failure> {
-    let cc = format!("connection.cc={cc}");
-    let with = |values: &[&str]| runs(seeds, &[&[cc.as_str()], values].concat());
-    let (default, stms) = ("connection.scheduler=minrtt-pr", "connection.scheduler=stms-a");
-    println!("\n{cc}, {seeds} seeds; goodput in Mbit/s, delays in ms");
-    let (fast, slow) = (with(&[FAST])?, with(&[SLOW])?);
-    println!("   alone: fast {:.2}, slow {:.2}", goodput(&fast), goodput(&slow));
-    for name in ["minrtt-pr", "ecf", "stms-c", "stms-a"] {
-        let scheduler = format!("connection.scheduler={name}");
-        for warmup in ["0s", "20s"] {
-            let reports = with(&[&scheduler, &format!("warmup={warmup}")])?;
-            let [order, scheduling, delay] = delays(&reports);
-            let goodput = goodput(&reports);
-            println!(
-                "a. {name:9} from {warmup:3}: out of order {order:6.1}, of it by scheduling {scheduling:5.1}, write to \
-                 delivery {delay:6.1}, goodput {goodput:.2}"
-            );
-        }
+/// The setting with one controller, so many times.
+struct Setting {
+    cc: String,
+    seeds: u64,
+}
+
+const DEFAULT: &str = "connection.scheduler=minrtt-pr";
+const STMS: &str = "connection.scheduler=stms-a";
+const NAMES: [&str; 4] = ["minrtt-pr", "ecf", "stms-c", "stms-a"];
+/// How much of what both paths carry alone counts as all of it (line b).
+const NEARLY_ALL: f64 = 0.9;
+const QUEUES_KB: [u32; 9] = [3, 6, 9, 12, 20, 30, 60, 90, 150];
+
+impl Setting {
+    fn runs(&self, values: &[&str]) -> Result<Vec<Report>, Failure> {
+        runs(self.seeds, &[&[self.cc.as_str()], values].concat())
     }
-    let equal = ["link.slow.delay=10ms", "link.slow.queue=50ms"];
-    let (both, one) = (with(&[default, equal[0], equal[1]])?, with(&[SLOW, equal[0], equal[1]])?);
-    println!("   minrtt-pr with equal RTTs: {:.3} of the sum", goodput(&both) / (goodput(&fast) + goodput(&one)));
-    for host in ["128kB", "256kB", "512kB", "1MB", "2MB", "6MB"] {
+
+    /// Mean goodput with host buffers of this size, Mbit/s.
+    fn goodput(&self, host: &str, values: &[&str]) -> Result<f64, Failure> {
         let (send, receive) = (format!("connection.send-buffer={host}"), format!("connection.receive-buffer={host}"));
-        let at = |more: &[&str]| Ok::<_, Failure>(goodput(&with(&[&[send.as_str(), &receive], more].concat())?));
-        let (alone, pr, a) = (at(&[FAST])?, at(&[default])?, at(&[stms])?);
-        println!("c. host {host:5}: fast alone {alone:.2}, minrtt-pr {pr:.2}, stms-a {a:.2}: ratio {:.3}", a / pr);
-        for queue in ["15kB", "30kB", "60kB", "90kB"] {
-            let queue = format!("link.fast.queue={queue}");
-            let (pr, a) = (at(&[default, &queue])?, at(&[stms, &queue])?);
-            println!("b. host {host:5}, {queue}: minrtt-pr {pr:.2}, stms-a {a:.2}: ratio {:.3}", a / pr);
-        }
-        let paced = at(&[default, PACED, "link.fast.queue=30kB"])?;
-        println!("f. host {host:5}, link.fast.queue=30kB: minrtt-pr with its fast path paced {paced:.2}");
+        Ok(goodput(&self.runs(&[&[send.as_str(), &receive], values].concat())?))
     }
-    for (seed, report) in (1..).zip(with(&[stms])?) {
-        if let Some((ratio, first)) = gap(&report, 0.090, 0.0) {
-            println!("d. seed {seed}: gap / B_f (OWD_s - OWD_f) {ratio:.3}, first within 20% at {first:.1} s");
-        }
-    }
-    // Round trips of 20 to 5 ms and of 200 to 100 ms. The means over a second no longer mix both from 46 s on.
-    for (link, delay, apart) in [("fast", "2.5ms", 0.0975), ("slow", "50ms", 0.040)] {
-        let change = format!("link.{link}.schedule=[{{at=\"45s\",delay=\"{delay}\"}}]");
-        for (seed, report) in (1..).zip(with(&[stms, &change])?) {
-            if let Some((_, again)) = gap(&report, apart, 46.0) {
-                println!("d. seed {seed}: {link} link {delay} from 45 s: within 20% again at {again:.1} s");
+
+    fn delays(&self) -> Result<(), Failure> {
+        for name in NAMES {
+            for (transport, warmup) in [("tcp", "0s"), ("tcp", "20s"), ("quic", "20s")] {
+                let (scheduler, warmup_key) = (format!("connection.scheduler={name}"), format!("warmup={warmup}"));
+                let reports = self.runs(&[&scheduler, &warmup_key, &format!("connection.transport={transport}")])?;
+                let [order, scheduling, delay] = delays(&reports);
+                let goodput = goodput(&reports);
+                println!(
+                    "a. {name:9} {transport:4} from {warmup:3}: out of order {order:6.1}, without repairs {scheduling:5.1}, \
+                     write to delivery {delay:6.1}, goodput {goodput:.2}"
+                );
             }
         }
+        Ok(())
     }
-    for host in ["2MB", "6MB"] {
-        let (send, receive) = (format!("connection.send-buffer={host}"), format!("connection.receive-buffer={host}"));
-        for name in ["minrtt-pr", "ecf", "stms-c", "stms-a"] {
-            let scheduler = format!("connection.scheduler={name}");
-            let (fast, slow) = (format!("link.fast.{RANDOM}"), format!("link.slow.{RANDOM}"));
-            let reports = with(&[&scheduler, &send, &receive, &fast, &slow])?;
-            println!("e. host {host}, random rates, {name:9}: {:.2}", goodput(&reports));
+
+    /// Lines b, c and f; `sum`: what both paths carry alone.
+    fn buffers(&self, sum: f64) -> Result<(), Failure> {
+        for host in ["128kB", "256kB", "512kB", "1MB", "2MB", "6MB"] {
+            let at = |more: &[&str]| self.goodput(host, more);
+            let (alone, pr, a) = (at(&[FAST])?, at(&[DEFAULT])?, at(&[STMS])?);
+            println!("c. host {host:5}: fast alone {alone:.2}, minrtt-pr {pr:.2}, stms-a {a:.2}: ratio {:.3}", a / pr);
+            let queue = "link.fast.queue=30kB";
+            let (pr, a, paced) = (at(&[DEFAULT, queue])?, at(&[STMS, queue])?, at(&[DEFAULT, PACED, queue])?);
+            println!("b. host {host:5}, fast queue 30 kB: minrtt-pr {pr:.2}, stms-a {a:.2}: ratio {:.3}", a / pr);
+            println!("f. host {host:5}, fast queue 30 kB: minrtt-pr with its fast path paced {paced:.2}");
         }
+        for host in ["2MB", "6MB"] {
+            for name in ["minrtt-pr", "stms-a"] {
+                let scheduler = format!("connection.scheduler={name}");
+                let (mut enough, mut line) = (None, String::new());
+                for queue in QUEUES_KB {
+                    let share = self.goodput(host, &[&scheduler, &format!("link.fast.queue={queue}kB")])? / sum;
+                    line += &format!(" {queue}: {share:.3}");
+                    if share >= NEARLY_ALL {
+                        enough.get_or_insert(queue);
+                    }
+                }
+                let enough = enough.map_or("none of them".to_owned(), |queue| format!("{queue} kB"));
+                println!("b. host {host:5}, {name:9}: 90% of the sum from {enough} of fast queue; shares by kB{line}");
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// What the slow path carries for STMS-A, of what it carries alone (line c).
+    fn slow_share(&self) -> Result<(), Failure> {
+        let slow = |reports: &[Report], at: usize| mean(reports, |run| run.connections[0].subflows[at].delivered_bps);
+        let (alone, with) = (slow(&self.runs(&[SLOW])?, 0), slow(&self.runs(&[STMS])?, 1));
+        println!("c. host 6MB: the slow path carries {:.3} of what it carries alone", with / alone);
+        Ok(())
+    }
+
+    fn gaps(&self) -> Result<(), Failure> {
+        for (seed, report) in (1..).zip(self.runs(&[STMS])?) {
+            if let Some((ratio, first)) = gap(&report, 0.090, 0.0) {
+                println!("d. seed {seed}: gap / B_f (OWD_s - OWD_f) {ratio:.3}, first within 20% at {first:.1} s");
+            }
+        }
+        // Round trips of 20 to 5 ms and of 200 to 100 ms. The means over a second no longer mix both from 46 s on.
+        for (link, delay, apart) in [("fast", "2.5ms", 0.0975), ("slow", "50ms", 0.040)] {
+            let change = format!("link.{link}.schedule=[{{at=\"45s\",delay=\"{delay}\"}}]");
+            for (seed, report) in (1..).zip(self.runs(&[STMS, &change])?) {
+                if let Some((_, again)) = gap(&report, apart, 46.0) {
+                    println!("d. seed {seed}: {link} link {delay} from 45 s: within 20% again at {again:.1} s");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn random_rates(&self) -> Result<(), Failure> {
+        for host in ["2MB", "6MB"] {
+            for name in NAMES {
+                let scheduler = format!("connection.scheduler={name}");
+                let (fast, slow) = (format!("link.fast.{RANDOM}"), format!("link.slow.{RANDOM}"));
+                let goodput = self.goodput(host, &[&scheduler, &fast, &slow])?;
+                println!("e. host {host}, random rates, {name:9}: {goodput:.2}");
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&self) -> Result<(), Failure> {
+        println!("\n{}, {} seeds; goodput in Mbit/s, delays in ms", self.cc, self.seeds);
+        let (fast, slow) = (goodput(&self.runs(&[FAST])?), goodput(&self.runs(&[SLOW])?));
+        println!("   alone: fast {fast:.2}, slow {slow:.2}");
+        let equal = ["link.slow.delay=10ms", "link.slow.queue=50ms"];
+        let both = goodput(&self.runs(&[DEFAULT, equal[0], equal[1]])?);
+        let one = goodput(&self.runs(&[SLOW, equal[0], equal[1]])?);
+        println!("   minrtt-pr with equal RTTs: {:.3} of the sum", both / (fast + one));
+        self.delays()?;
+        self.buffers(fast + slow)?;
+        self.slow_share()?;
+        self.gaps()?;
+        self.random_rates()
+    }
 }
 
 fn main() -> Result<(), Failure> {
-    let seeds = std::env::args().nth(1).map_or(Ok(5), |text| text.parse())?;
-    ["cubic", "reno"].iter().try_for_each(|cc| table(cc, seeds))
+    let mut words = std::env::args().skip(1);
+    let seeds = words.next().map_or(Ok(5), |text| text.parse())?;
+    let mut ccs: Vec<String> = words.collect();
+    if ccs.is_empty() {
+        ccs = ["cubic", "reno"].map(str::to_owned).to_vec();
+    }
+    ccs.iter().try_for_each(|cc| Setting { cc: format!("connection.cc={cc}"), seeds }.print())
 }
