@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import manypath
 import pytest
 from manypath.store import Store, StoreError
+from manypath.sweeps import _run_elsewhere
 
 
 @pytest.fixture
@@ -114,6 +115,11 @@ def test_names_and_engines(scenarios):
         manypath.sweep(lia, engine="abacus")
     with pytest.raises(ValueError, match="leave 'jobs' out"):
         manypath.sweep(lia, engine="ray", jobs=3)
+
+
+def test_a_worker_with_other_sources_refuses(two_paths):
+    with pytest.raises(manypath.ManypathError, match="not 0.0.0.other: install the same version everywhere"):
+        _run_elsewhere(two_paths, 1, "0.0.0+other")
 
 
 def test_broken_files_are_named(result, tmp_path):
