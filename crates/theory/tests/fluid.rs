@@ -301,6 +301,19 @@ fn responsiveness_in_the_order_of_equation_20() {
 }
 
 #[test]
+fn connections_that_are_exactly_alike_have_eigenvalues_too() {
+    // Two subflows and two TCPs of the same law and price: every eigenvalue is there twice, and the search over this very
+    // system goes round in circles.
+    let connections =
+        vec![connection(&[&[0], &[1]], &[100, 100]), connection(&[&[0]], &[100]), connection(&[&[1]], &[100])];
+    let network = Network::new(vec![Rate::from_mbps(10.0); 2], connections).unwrap();
+    let system = System::new(&network, vec![Algorithm::Reno; 3], Bytes::new(1400)).unwrap();
+    let response = system.response(&system.equilibrium().unwrap(), 1e-6).unwrap();
+    assert_eq!(response.eigenvalues.len(), 6);
+    assert_near(&[response.slowest()], &[-0.224], 1e-3);
+}
+
+#[test]
 fn in_time_a_system_comes_to_rest_where_the_equilibrium_is() {
     for law in [Algorithm::Lia, Algorithm::Balia, Algorithm::Tccc, Algorithm::UniMptcp { weights: vec![1.0, 0.5] }] {
         let connections = vec![

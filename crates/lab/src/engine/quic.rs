@@ -2,7 +2,8 @@
 //! a client that sends through the relays of its paths to one server.
 //!
 //! A run takes as long as its scenario says. Paths cross one link each; connections that share a link share its relay. What a
-//! scenario says of TCP, packet sizes and acknowledgements does not apply: QUIC has its own.
+//! scenario says of TCP, packet sizes and acknowledgements does not apply: QUIC has its own. All paths of a connection are up
+//! before the run begins: `join-after` does not apply either.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,7 +19,7 @@ use manypath_scenario::{Connection as Described, Scenario, Workload};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
-use super::{Engine, EngineError, Input};
+use super::{Engine, EngineError, Input, add_capacities};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
 
@@ -78,8 +79,6 @@ fn check(scenario: &Scenario) -> Result<(), EngineError> {
 struct Running {
     connection: Connection,
     send: Option<SendFlow>,
-    /// Payload delivered, and sent by path, when summaries began.
-    before: (u64, Vec<u64>),
     /// How long its file took, seconds.
     completion: Option<f64>,
 }
@@ -96,10 +95,11 @@ async fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> 
         receivers.spawn(receive(peer));
         wait_for_paths(&connection, described.paths.len()).await?;
         let (send, _) = connection.open_flow().await.map_err(|error| failed(&error))?;
-        running.push(Running { connection, send: Some(send), before: (0, Vec::new()), completion: None });
+        running.push(Running { connection, send: Some(send), completion: None });
     }
-    let measured = carry_out(scenario, &mut running).await?;
-    let mut found = report(&running, &measured, scenario);
+    let counted = carry_out(scenario, &mut running, seed).await?;
+    let mut found = report(&running, &counted, scenario);
+    add_capacities(&mut found, scenario, seed);
     for held in &running {
         held.connection.close(0, "the run is over");
     }
@@ -184,8 +184,7 @@ async fn receive(connection: Connection) {
 }
 
 /// Writes what the workload says; the time that a file took, seconds.
-async fn send(described: Described, mut flow: SendFlow, begun: Instant) -> Result<Option<f64>, EngineError> {
-    let start = begun + Duration::from(described.start.since(Time::ZERO));
+async fn send(described: Described, mut flow: SendFlow, start: Instant) -> Result<Option<f64>, EngineError> {
     tokio::time::sleep_until(start.into()).await;
     let chunk = vec![0; CHUNK];
     let Workload::File(size) = described.workload else {
@@ -203,37 +202,51 @@ async fn send(described: Described, mut flow: SendFlow, begun: Instant) -> Resul
     Ok(Some(start.elapsed().as_secs_f64()))
 }
 
-/// The counters at the end, and how long they were counted.
-struct Measured {
+/// The counters of all connections at a time, seconds from the beginning.
+struct Counted {
+    at: f64,
     stats: Vec<ConnectionStats>,
-    seconds: f64,
+}
+
+impl Counted {
+    fn take(running: &[Running], begun: Instant) -> Self {
+        let stats = running.iter().map(|held| held.connection.stats()).collect();
+        Self { at: begun.elapsed().as_secs_f64(), stats }
+    }
+}
+
+/// Counters when summaries begin, at each sample, and at the end.
+struct Counts {
+    warm: Counted,
+    samples: Vec<Counted>,
+    end: Counted,
 }
 
 /// Lets the scenario's time pass.
-async fn carry_out(scenario: &Scenario, running: &mut [Running]) -> Result<Measured, EngineError> {
+async fn carry_out(scenario: &Scenario, running: &mut [Running], seed: u64) -> Result<Counts, EngineError> {
     let begun = Instant::now();
     let mut senders = JoinSet::new();
     for (index, (described, held)) in scenario.connections.iter().zip(running.iter_mut()).enumerate() {
         let Some(flow) = held.send.take() else { continue };
         let described = described.clone();
-        senders.spawn(async move { send(described, flow, begun).await.map(|completion| (index, completion)) });
+        let start = described.joins(seed).first().map_or(Time::ZERO, |start| *start);
+        let start = begun + Duration::from(start.since(Time::ZERO));
+        senders.spawn(async move { send(described, flow, start).await.map(|completion| (index, completion)) });
     }
     let (warmup, end) = (begun + Duration::from(scenario.warmup), begun + Duration::from(scenario.duration));
-    let mut warm: Option<Instant> = None;
+    // Without samples the first would come after the end.
+    let every = scenario.sample.map_or(Duration::from(scenario.duration) * 2, Duration::from);
+    let mut ticks = tokio::time::interval_at((begun + every).into(), every);
+    let (mut warm, mut samples) = (None, Vec::new());
     loop {
         tokio::select! {
+            _ = ticks.tick() => samples.push(Counted::take(running, begun)),
             () = tokio::time::sleep_until(if warm.is_some() { end } else { warmup }.into()) => {
-                let Some(since) = warm else {
-                    warm = Some(Instant::now());
-                    for held in &mut *running {
-                        let stats = held.connection.stats();
-                        let sent = stats.paths.iter().map(|path| path.bytes_sent.get()).collect();
-                        held.before = (stats.delivered.get(), sent);
-                    }
-                    continue;
-                };
-                let stats = running.iter().map(|held| held.connection.stats()).collect();
-                return Ok(Measured { stats, seconds: since.elapsed().as_secs_f64() });
+                let now = Counted::take(running, begun);
+                match warm {
+                    None => warm = Some(now),
+                    Some(warm) => return Ok(Counts { warm, samples, end: now }),
+                }
             }
             Some(done) = senders.join_next() => {
                 let (index, completion) = done.map_err(|error| failed(&error))??;
@@ -244,39 +257,70 @@ async fn carry_out(scenario: &Scenario, running: &mut [Running]) -> Result<Measu
 }
 
 /// The quantities of a run, with the names of the simulator's.
-fn report(running: &[Running], measured: &Measured, scenario: &Scenario) -> Quantities {
+fn report(running: &[Running], counts: &Counts, scenario: &Scenario) -> Quantities {
     let mut found = Quantities::default();
     let mut goodputs = Vec::new();
-    for ((held, stats), described) in running.iter().zip(&measured.stats).zip(&scenario.connections) {
+    for (index, (held, described)) in running.iter().zip(&scenario.connections).enumerate() {
+        let (before, now) = (&counts.warm.stats[index], &counts.end.stats[index]);
+        let seconds = counts.end.at - counts.warm.at;
         let name = |key: &str| format!("connection.{}.{key}", described.name);
-        let delivered = stats.delivered.get().saturating_sub(held.before.0);
-        let goodput = delivered as f64 * 8.0 / measured.seconds;
-        goodputs.push(goodput);
-        found.set(&name("goodput_bps"), goodput);
-        found.set(&name("delivered_bytes"), delivered as f64);
-        found.set(&name("retransmitted_bytes"), stats.retransmitted.as_f64());
-        found.set(&name("duplicated_bytes"), stats.duplicated.as_f64());
+        let since = |count: fn(&ConnectionStats) -> u64| (count(now) - count(before)) as f64;
+        let delivered = since(|stats| stats.delivered.get());
+        goodputs.push(delivered * 8.0 / seconds);
+        found.set(&name("goodput_bps"), delivered * 8.0 / seconds);
+        found.set(&name("delivered_bytes"), delivered);
+        found.set(&name("retransmitted_bytes"), since(|stats| stats.retransmitted.get()));
+        found.set(&name("duplicated_bytes"), since(|stats| stats.duplicated.get()));
         if let Some(seconds) = held.completion {
             found.set(&name("file.completion_s"), seconds);
         }
-        for (number, path) in stats.paths.iter().enumerate() {
+        for (number, (now, before)) in now.paths.iter().zip(&before.paths).enumerate() {
             let name = |key: &str| name(&format!("subflow.{number}.{key}"));
-            let before = held.before.1.get(number).copied().unwrap_or(0);
-            let sent = path.bytes_sent.get().saturating_sub(before);
-            found.set(&name("sent_bytes"), sent as f64);
-            found.set(&name("sending_bps"), sent as f64 * 8.0 / measured.seconds);
-            found.set(&name("lost_packets"), path.records_lost as f64);
-            found.set(&name("cwnd_bytes"), path.cwnd.as_f64());
-            if let Some(srtt) = path.srtt {
+            let sent = (now.bytes_sent - before.bytes_sent).as_f64();
+            found.set(&name("sent_bytes"), sent);
+            found.set(&name("sending_bps"), sent * 8.0 / seconds);
+            found.set(&name("sent_packets"), (now.records_sent - before.records_sent) as f64);
+            found.set(&name("lost_packets"), (now.records_lost - before.records_lost) as f64);
+            found.set(&name("cwnd_bytes"), now.cwnd.as_f64());
+            if let Some(srtt) = now.srtt {
                 found.set(&name("srtt_s"), srtt.as_secs_f64());
             }
         }
+        add_series(&mut found, &described.name, index, &counts.samples);
     }
     found.set("goodput_bps", goodputs.iter().sum());
     if let Some(jain) = jain_index(&goodputs) {
         found.set("jain", jain);
     }
     found
+}
+
+/// The time series of a connection: each value is about the time since the sample before it.
+fn add_series(found: &mut Quantities, name: &str, index: usize, samples: &[Counted]) {
+    if samples.is_empty() {
+        return;
+    }
+    found.0.insert("series.time_s".to_owned(), samples.iter().map(|sample| sample.at).collect());
+    let rate = |count: &dyn Fn(&ConnectionStats) -> u64| {
+        let (mut at, mut total) = (0.0, 0);
+        let each = samples.iter().map(|sample| {
+            let now = count(&sample.stats[index]);
+            let rate = (now - total) as f64 * 8.0 / (sample.at - at);
+            (at, total) = (sample.at, now);
+            rate
+        });
+        each.collect::<Vec<f64>>()
+    };
+    found.0.insert(format!("series.connection.{name}.goodput_bps"), rate(&|stats| stats.delivered.get()));
+    for number in 0..samples[0].stats[index].paths.len() {
+        let mut add = |key: &str, values| {
+            found.0.insert(format!("series.connection.{name}.subflow.{number}.{key}"), values);
+        };
+        let paths = || samples.iter().map(|sample| &sample.stats[index].paths[number]);
+        add("sending_bps", rate(&|stats| stats.paths[number].bytes_sent.get()));
+        add("cwnd_bytes", paths().map(|path| path.cwnd.as_f64()).collect());
+        add("srtt_s", paths().map(|path| path.srtt.map_or(f64::NAN, |srtt| srtt.as_secs_f64())).collect());
+    }
 }
 
 /// What a relay says of its link, in the direction of the data, over the whole run.
@@ -303,8 +347,8 @@ mod tests {
 
     #[test]
     fn a_file_arrives_over_two_links() {
-        let text = "duration = \"3s\"\ntopology = \"two-links\"\n[[connection]]\nname = \"mp\"\nrole = \"mp\"\n\
-            cc = \"lia\"\nfile = \"1MB\"\n";
+        let text = "duration = \"3s\"\nsample = \"500ms\"\ntopology = \"two-links\"\n[[connection]]\nname = \"mp\"\n\
+            role = \"mp\"\ncc = \"lia\"\nfile = \"1MB\"\n";
         let found = Quic.run(&Input::Scenario(scenario(text)), 1).unwrap();
         assert_eq!(found.0["connection.mp.file.completion_s"].len(), 1);
         // One byte more than the file: the end of the flow is acknowledged too.
@@ -313,6 +357,11 @@ mod tests {
             found.0.contains_key("connection.mp.subflow.1.sent_bytes")
                 && found.0.contains_key("link.link2.delivered_bytes")
         );
+        let (times, rates) = (&found.0["series.time_s"], &found.0["series.connection.mp.goodput_bps"]);
+        let spans = times.iter().scan(0.0, |before, at| Some(at - core::mem::replace(before, *at)));
+        let delivered: f64 = spans.zip(rates).map(|(span, rate)| span * rate / 8.0).sum();
+        assert!((1e6..1.1e6).contains(&delivered), "{rates:?}");
+        assert_eq!(found.0["series.connection.mp.subflow.1.cwnd_bytes"].len(), times.len());
     }
 
     #[test]

@@ -46,7 +46,12 @@ impl System {
         }
         let full = self.jacobian(equilibrium, gamma);
         let jacobian = DMatrix::from_fn(kept.len(), kept.len(), |row, column| full[(kept[row], kept[column])]);
-        let schur = Schur::try_new(jacobian, SCHUR.0, SCHUR.1).ok_or(FluidError::NoEigenvalues)?;
+        // The iteration may go round in circles where connections are exactly alike; the same system with its equations in the
+        // opposite order has the same eigenvalues and takes another course.
+        let size = kept.len();
+        let reversed = DMatrix::from_fn(size, size, |row, column| jacobian[(size - 1 - row, size - 1 - column)]);
+        let schur = Schur::try_new(jacobian, SCHUR.0, SCHUR.1);
+        let schur = schur.or_else(|| Schur::try_new(reversed, SCHUR.0, SCHUR.1)).ok_or(FluidError::NoEigenvalues)?;
         let mut eigenvalues: Vec<(f64, f64)> =
             schur.complex_eigenvalues().iter().map(|value| (value.re, value.im)).collect();
         eigenvalues.sort_by(|one, other| other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1)));
