@@ -1,6 +1,6 @@
 //! Growth counted in acknowledgements instead of packets, as the out-of-tree kernel does (Linux MPTCP 0.9x,
-//! `mptcp_coupled.c` and `mptcp_balia.c` add one to `snd_cwnd_cnt` for each acknowledgement, where `tcp_reno_cong_avoid` adds
-//! the packets it covers).
+//! `mptcp_coupled.c` and `mptcp_balia.c` add one to `snd_cwnd_cnt` for each acknowledgement, `mptcp_olia.c` one increase, where
+//! `tcp_reno_cong_avoid` adds the packets it covers).
 //!
 //! With delayed acknowledgements a window grows half as fast as RFC 6356 and the drafts say. It is why papers that measured
 //! that kernel found LIA well below a TCP beside it.

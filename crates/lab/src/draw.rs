@@ -76,13 +76,18 @@ impl Painter<'_> {
         self.experiment.axes.iter().find(|axis| axis.name == name)
     }
 
+    /// What a value is called where its axis is not in sight: a bare number says nothing alone.
+    fn named(&self, axis: &str, label: &str) -> String {
+        if label.starts_with(|c: char| c.is_ascii_digit()) { format!("{axis} {label}") } else { label.to_owned() }
+    }
+
     /// The panels: what each is called and what it chooses.
     fn panels(&self) -> Vec<(String, Vec<(String, String)>)> {
         match &self.figure.panel {
             None => vec![(String::new(), Vec::new())],
             Some(axis) => {
                 let labels = self.shown(axis).into_iter();
-                labels.map(|label| (label.clone(), vec![(axis.clone(), label)])).collect()
+                labels.map(|label| (self.named(axis, &label), vec![(axis.clone(), label)])).collect()
             }
         }
     }
@@ -98,6 +103,7 @@ impl Painter<'_> {
             for label in self.shown(axis) {
                 let mut chosen = panel.to_vec();
                 chosen.push((axis.clone(), label.clone()));
+                let label = self.named(axis, &label);
                 let label = if name.is_empty() { label } else { format!("{label}, {name}") };
                 subjects.push(Subject { label, y, chosen });
             }

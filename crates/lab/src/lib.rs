@@ -7,6 +7,13 @@
 //! A run is known by a hash of its scenario, its seed and the sources of the code that made it: what is there is not made
 //! again, and what an older code made does not count.
 //!
+//! The expressions of metrics and claims are a language of our own (`expression`): values are arrays with named axes,
+//! selection is by label (`use[cc=lia|olia]`), reduction is along an axis, and names are those of reports, with `-`, `/` and
+//! `*` in them. Libraries for expressions were considered. `evalexpr` is under the AGPL since its version 12. `rhai` and `cel`
+//! parse names, calls and arithmetic, but neither has such names, selections or arrays: their grammars would have to be
+//! bent, and parsing is the third of our code that they could replace; arrays, axes and the functions over them, the other
+//! two thirds, would stay, with a layer of foreign values added. So nothing would get shorter.
+//!
 //! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-quic` and `manypath-emu` (with
 //! `tokio`) run them in real time, `manypath-cc` and `manypath-sched` say
 //! which algorithms there are, `manypath-theory` computes what the papers derive, `manypath-link` and `rand_core` draw its
@@ -57,4 +64,4 @@ pub use results::Results;
 pub use status::{Status, StatusError};
 pub use store::{Record, Store, StoreError};
 pub use table::Table;
-pub use validation::{Agreement, Effort, TOLERANCE, comparisons, validate, validation_markdown};
+pub use validation::{Agreement, Effort, TOLERANCE, VALIDATION_TITLE, comparisons, validate, validation_markdown};

@@ -1,6 +1,6 @@
 //! Which runs an experiment needs, which of them are there, and how the others are made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -111,24 +111,18 @@ fn key(engine: &dyn Engine, identity: &str, seed: u32) -> String {
     })
 }
 
-/// The work of a run in bits that may be sent.
+/// The work of a run in bits that may be sent: what the slowest link of each path can carry.
 fn cost(scenario: &Scenario) -> f64 {
-    let seconds = scenario.duration.as_secs_f64();
-    let capacity: f64 = {
-        let mut used: Vec<usize> = scenario
-            .connections
-            .iter()
-            .flat_map(|held| held.paths.iter().flat_map(|path| path.forward.clone()))
-            .collect();
-        used.sort_unstable();
-        used.dedup();
-        used.into_iter().map(|link| scenario.links[link].config.peak_rate().as_bps()).sum()
-    };
+    let rate = |link: usize| scenario.links[link].config.peak_rate().as_bps();
+    let paths = scenario.connections.iter().flat_map(|connection| &connection.paths);
+    let slowest = paths.filter_map(|path| path.forward.iter().copied().min_by(|a, b| rate(*a).total_cmp(&rate(*b))));
+    let distinct: BTreeSet<usize> = slowest.collect();
+    let capacity: f64 = distinct.into_iter().map(rate).sum();
     let files = scenario.connections.iter().map(|connection| match connection.workload {
         Workload::File(size) => Some(size.as_f64() * 8.0),
         _ => None,
     });
-    let most = capacity * seconds;
+    let most = capacity * scenario.duration.as_secs_f64();
     files.sum::<Option<f64>>().map_or(most, |bits| bits.min(most)) + 1e6
 }
 

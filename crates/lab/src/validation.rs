@@ -25,7 +25,7 @@ loss = "{loss}"
 name = "link2"
 rate = "20Mbit"
 delay = "{delay2}"
-queue = "100kB"
+queue = "{queue2}"
 loss = "{loss}"
 
 [[connection]]
@@ -43,27 +43,42 @@ struct Setting {
     name: &'static str,
     about: &'static str,
     delays: [&'static str; 2],
-    queue: &'static str,
+    queues: [&'static str; 2],
     loss: &'static str,
 }
 
 const SETTINGS: [Setting; 4] = [
     Setting {
         name: "clean",
-        about: "15 ms each way on both, 150 kB",
+        about: "15 ms each way on both; 150 and 100 kB of queue",
         delays: ["15ms", "15ms"],
-        queue: "150kB",
+        queues: ["150kB", "100kB"],
         loss: "0%",
     },
     Setting {
         name: "loss",
         about: "the same with 1% of all packets lost",
         delays: ["15ms", "15ms"],
-        queue: "150kB",
+        queues: ["150kB", "100kB"],
         loss: "1%",
     },
-    Setting { name: "shallow", about: "30 kB of queue on link 1", delays: ["15ms", "15ms"], queue: "30kB", loss: "0%" },
-    Setting { name: "unequal", about: "10 and 50 ms each way", delays: ["10ms", "50ms"], queue: "150kB", loss: "0%" },
+    Setting {
+        name: "shallow",
+        about: "30 kB of queue on link 1",
+        delays: ["15ms", "15ms"],
+        queues: ["30kB", "100kB"],
+        loss: "0%",
+    },
+    // With 100 kB on the slow link the overshoot of slow start lies at an edge: LIA halves its window once or twice, by
+    // fractions of a millisecond, and needs minutes to make up for it. That would compare chance, not engines.
+    Setting {
+        name: "unequal",
+        about: "10 and 50 ms each way; 150 and 200 kB of queue (at about 100 kB, slow start on the slow link ends with one halving \
+                or two in either engine, by fractions of a millisecond)",
+        delays: ["10ms", "50ms"],
+        queues: ["150kB", "200kB"],
+        loss: "0%",
+    },
 ];
 
 const ALGORITHMS: [(&str, &str); 2] = [("lia", "minrtt"), ("mpcc-loss", "rate-based")];
@@ -146,7 +161,8 @@ fn scenario(
         ("warmup", &warmup),
         ("delay1", setting.delays[0]),
         ("delay2", setting.delays[1]),
-        ("queue1", setting.queue),
+        ("queue1", setting.queues[0]),
+        ("queue2", setting.queues[1]),
         ("loss", setting.loss),
         ("cc", cc),
         ("scheduler", scheduler),
@@ -157,10 +173,13 @@ fn scenario(
         .map_err(|error| EngineError(error.to_string()))
 }
 
-/// The comparison as Markdown. `made` says how.
+/// The title of the section that [`validation_markdown`] makes.
+pub const VALIDATION_TITLE: &str = "## Simulator and QUIC";
+
+/// The comparison as a section of Markdown. `made` says how.
 pub fn validation_markdown(found: &[Agreement], made: &str) -> String {
     let mut out = format!(
-        "# Do the engines agree?\n\n\
+        "{VALIDATION_TITLE}\n\n\
          The same scenarios, controllers and schedulers in the simulator (`sim`) and over the QUIC transport on links that the emulator \
          makes in real time (`emu` + `quic`). Two links, 30 and 20 Mbit/s; one connection. Goodput after the first quarter of the run.\n\n\
          Made by `{made}`, manypath {}. Runs in real time need an idle machine: on a busy one goodput over QUIC is lower.\n\n\

@@ -165,11 +165,12 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
                 "rate or printed",
                 "path quality from bytes l between losses: l/rtt^2 (kernel), or l^2/rtt as the draft prints",
             ),
+            COUNT,
             HYSTART,
         ],
         "draft-khalili-mptcp-congestion-control-05",
         Status::Stable,
-        |params, _| coupled(params, Olia::new(olia::Quality::from_params(params)?)),
+        |params, _| counted(params, Olia::new(olia::Quality::from_params(params)?)),
     ),
     row(
         "balia",

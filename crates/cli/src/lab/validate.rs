@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
-use manypath_lab::{Agreement, Effort, comparisons, validate, validation_markdown};
+use manypath_lab::{Agreement, Effort, VALIDATION_TITLE, comparisons, validate, validation_markdown};
 use manypath_output::write_file;
 
 use crate::interrupt::Interrupt;
@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     seeds: u32,
 
-    /// Write the table to this file too
+    /// Write the table to this file too, in the place of its section there
     #[arg(long, value_name = "FILE")]
     docs: Option<PathBuf>,
 }
@@ -55,10 +55,38 @@ fn work(args: &Args) -> Result<()> {
     let text = validation_markdown(&found, &format!("manypath {}", command.join(" ")));
     output::line(text.trim_end())?;
     if let Some(path) = &args.docs {
-        write_file(path, text.as_bytes())?;
+        let page = match std::fs::read_to_string(path) {
+            Ok(page) => with_section(&page, &text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => format!("# Do the engines agree?\n\n{text}"),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        write_file(path, page.as_bytes())?;
     }
     let apart = found.iter().filter(|row| !row.agrees()).count();
     let named = |row: &Agreement| format!("{} with {}", row.scenario, row.algorithms.0);
     let names: Vec<String> = found.iter().filter(|row| !row.agrees()).map(named).collect();
     if apart == 0 { Ok(()) } else { Err(CheckFailed(format!("the engines differ: {}", names.join(", "))).into()) }
+}
+
+/// A page with its section replaced, or added at its end.
+fn with_section(page: &str, section: &str) -> String {
+    let Some(begin) = page.find(VALIDATION_TITLE) else { return format!("{}\n\n{section}", page.trim_end()) };
+    let behind = &page[begin + VALIDATION_TITLE.len()..];
+    let rest = behind.find("\n## ").map_or("", |end| &behind[end..]);
+    format!("{}{}\n{rest}", &page[..begin], section.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_section_is_replaced_and_others_stay() {
+        let section = format!("{VALIDATION_TITLE}\n\nnew\n");
+        assert_eq!(with_section("# Page\n", &section), format!("# Page\n\n{section}"));
+        let page = format!("# Page\n\n{VALIDATION_TITLE}\n\nold\n\n## Other\n\ntext\n");
+        assert_eq!(with_section(&page, &section), format!("# Page\n\n{section}\n## Other\n\ntext\n"));
+        let last = format!("# Page\n\n## Other\n\ntext\n\n{VALIDATION_TITLE}\n\nold\n");
+        assert_eq!(with_section(&last, &section), format!("# Page\n\n## Other\n\ntext\n\n{section}"));
+    }
 }

@@ -82,9 +82,19 @@ impl Scale {
         ticks
     }
 
-    /// Ticks at powers of ten.
+    /// Ticks at powers of ten; where those are few, at twice and five times them too.
     fn decades(&self, count: f64) -> Vec<Tick> {
         let (first, last) = ((self.low - 1e-9).ceil(), (self.high + 1e-9).floor());
+        if last - first < 2.0 {
+            let powers = [self.low.floor(), self.low.floor() + 1.0, self.low.floor() + 2.0, self.low.floor() + 3.0];
+            let values =
+                powers.iter().flat_map(|power| [1.0, 2.0, 5.0].map(|digit| (digit * 10_f64.powf(*power), *power)));
+            let inside = |value: f64| (self.low - 1e-9..=self.high + 1e-9).contains(&value.log10());
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most 308
+            let label = |(value, power): (f64, f64)| plain(value, (-power).clamp(0.0, 12.0) as usize);
+            let ticks = values.filter(|(value, _)| inside(*value));
+            return ticks.filter_map(|tick| Some(Tick { at: self.place(tick.0)?, label: label(tick) })).collect();
+        }
         let every = ((last - first) / count.max(1.0)).ceil().max(1.0);
         let mut ticks = Vec::new();
         let mut power = first;
@@ -128,6 +138,8 @@ mod tests {
         let log = Axis { log: true, ..Axis::new("y") };
         assert_eq!(labels(&log, &[0.01, 1000.0, -1.0, 0.0], 6.0), ["0.01", "0.1", "1", "10", "100", "1000"]);
         assert_eq!(labels(&log, &[200.0, 900.0], 4.0), ["200", "400", "600", "800"]);
+        assert_eq!(labels(&log, &[40.0, 1200.0], 8.0), ["50", "100", "200", "500", "1000"]);
+        assert_eq!(labels(&log, &[0.4, 6.0], 8.0), ["0.5", "1", "2", "5"]);
         assert_eq!(labels(&log, &[10.0, 1e8], 8.0).last().unwrap(), "1e8");
     }
 

@@ -169,7 +169,8 @@ fn style(series: &Series, place: usize) -> usize {
 fn right_margin(figure: &Figure) -> f64 {
     let labels = figure.panels.iter().flat_map(|panel| &panel.series).map(|series| shortened(&series.label));
     let longest = labels.map(|label| label.chars().count()).max().unwrap_or(0);
-    16.0 + SAMPLE + 6.0 + longest as f64 * CHARACTER
+    // Series without labels need no room for samples.
+    if longest == 0 { 16.0 } else { 16.0 + SAMPLE + 6.0 + longest as f64 * CHARACTER }
 }
 
 fn shortened(label: &str) -> String {
@@ -376,10 +377,10 @@ fn marker(out: &mut String, style: usize, x: f64, y: f64) {
     }
 }
 
-/// A label for each series beside the field, at the height of its last value if there is room.
+/// A label for each series that has one beside the field, at the height of its last value if there is room.
 fn labels(out: &mut String, panel: &Panel, frame: &Frame, y: &Scale) {
     let mut wanted: Vec<(f64, usize)> = Vec::new();
-    for (index, series) in panel.series.iter().enumerate() {
+    for (index, series) in panel.series.iter().enumerate().filter(|(_, series)| !series.label.is_empty()) {
         let last = series.points.iter().rev().find_map(|point| y.place(point.1));
         // Bars have no end to point to: their labels stand in order, from the top.
         let last = if series.mark.is_broad() { Some(frame.top + LINE * index as f64) } else { last };
