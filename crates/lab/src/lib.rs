@@ -64,4 +64,6 @@ pub use results::Results;
 pub use status::{Status, StatusError};
 pub use store::{Record, Store, StoreError};
 pub use table::Table;
-pub use validation::{Agreement, Effort, TOLERANCE, VALIDATION_TITLE, comparisons, validate, validation_markdown};
+pub use validation::{
+    Agreement, Effort, Goodput, TOLERANCE, VALIDATION_TITLE, comparisons, validate, validation_markdown,
+};
