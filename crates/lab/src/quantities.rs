@@ -18,7 +18,7 @@ const TIMES: &str = "series.time_s";
 
 impl Quantities {
     /// The numbers in a JSON value. Lists of tables with names become parts of names, other lists of tables one list for
-    /// each key; texts and nulls are left out.
+    /// each key; texts are left out, and nulls but in lists, where they are NaN.
     pub fn of_json(value: &Value) -> Self {
         let mut found = Self::default();
         found.add(&mut String::new(), value);
@@ -52,7 +52,9 @@ impl Quantities {
 
     fn add_list(&mut self, name: &mut String, values: &[Value]) {
         if !values.iter().any(Value::is_object) {
-            let numbers = values.iter().filter_map(Value::as_f64);
+            // What is not there keeps its place: time series stay as long as their times.
+            let numbers =
+                values.iter().filter_map(|value| if value.is_null() { Some(f64::NAN) } else { value.as_f64() });
             self.0.entry(name.clone()).or_default().extend(numbers);
             return;
         }
@@ -148,12 +150,14 @@ mod tests {
                   "files": [{ "bytes": 10 }, { "bytes": 20 }] },
                 { "name": "sp", "goodput_bps": 9.0, "subflows": [{ "lost": 3 }], "files": [] },
             ],
-            "series": { "time_s": [1.0, 2.0], "connections": [{ "name": "mp", "goodput_bps": [5.0, 6.0] }] },
+            "series": { "time_s": [1.0, 2.0], "connections": [{ "name": "mp", "goodput_bps": [5.0, 6.0], "srtt_s": [null, 0.1] }] },
         });
         let mut found = Quantities::of_json(&json);
         assert_eq!(found.0["connection.mp.subflow.1.lost"], [2.0]);
         assert_eq!(found.0["connection.mp.file.bytes"], [10.0, 20.0]);
         assert_eq!(found.0["series.connection.mp.goodput_bps"], [5.0, 6.0]);
+        let srtt = &found.0["series.connection.mp.srtt_s"];
+        assert!(srtt.len() == 2 && srtt[0].is_nan() && srtt[1] > 0.0, "{srtt:?}");
         assert_eq!(found.get("connection.*.goodput_bps", &[]).unwrap().data, [7.0, 9.0]);
         assert_eq!(found.get("connection.*.subflow.*.lost", &[]).unwrap().data, [1.0, 2.0, 3.0]);
         assert!(matches!(found.get("none", &[]), Err(EvalError::Missing(_))));

@@ -38,6 +38,12 @@ impl Array {
         Self { dims: vec![Dim::items(data.len())], data }
     }
 
+    /// The numbers, of a list without those that are not there: a time series has none before its subflow joins.
+    pub(crate) fn there(&self) -> Vec<f64> {
+        let is_list = self.dims.iter().all(|dim| dim.labels.is_empty());
+        self.data.iter().copied().filter(|value| !is_list || !value.is_nan()).collect()
+    }
+
     /// The value, if there is exactly one.
     pub(crate) fn single(&self) -> Option<f64> {
         match self.data[..] {

@@ -43,12 +43,12 @@ fn call(name: &str, args: &[Expr], names: &dyn Lookup) -> Result<Array, EvalErro
     };
     let usage = || EvalError::Wrong(format!("write {}", function.about));
     match (function.kind, args) {
-        (Kind::Reduce(f), [x]) => Ok(Array::scalar(f(&evaluate(x, names)?.data))),
+        (Kind::Reduce(f), [x]) => Ok(Array::scalar(f(&evaluate(x, names)?.there()))),
         (Kind::Reduce(f), [x, axis]) => {
             let axis = axis_name(axis).ok_or_else(usage)?;
             evaluate(x, names)?.reduce(axis, |_, line| f(line)).map_err(wrong)
         }
-        (Kind::ReduceBy(f), [x, q]) => Ok(Array::scalar(f(&evaluate(x, names)?.data, scalar(q, names)?))),
+        (Kind::ReduceBy(f), [x, q]) => Ok(Array::scalar(f(&evaluate(x, names)?.there(), scalar(q, names)?))),
         (Kind::ReduceBy(f), [x, q, axis]) => {
             let (axis, q) = (axis_name(axis).ok_or_else(usage)?, scalar(q, names)?);
             evaluate(x, names)?.reduce(axis, |_, line| f(line, q)).map_err(wrong)
@@ -98,6 +98,8 @@ mod tests {
             let labels = numbers.iter().map(f64::to_string).collect();
             let dim = Dim { name: "n".to_owned(), len: 3, labels, numbers };
             match name {
+                "list" => Ok(Array::list(vec![f64::NAN, 2.0, 4.0])),
+                "none" => Ok(Array { data: vec![f64::NAN, 20.0, 40.0], dims: vec![dim] }),
                 "x" if select.is_empty() => Ok(Array { dims: vec![dim], data: vec![10.0, 20.0, 40.0] }),
                 _ => Err(EvalError::Missing(name.to_owned())),
             }
@@ -120,6 +122,10 @@ mod tests {
         assert_eq!(value("mean(between(x, 1, 3))").unwrap(), [30.0]);
         assert_eq!(value("mean(atleast(x, 20))").unwrap(), [2.0 / 3.0]);
         assert_eq!(value("percentile(x, 50)").unwrap(), [20.0]);
+        // Of a list what is not there is left out; of the cases of a sweep nothing is.
+        assert_eq!(value("mean(list)").unwrap(), [3.0]);
+        assert_eq!(value("mean(between(list, 0, 2))").unwrap(), [2.0]);
+        assert!(value("mean(none)").unwrap()[0].is_nan());
         assert_eq!(value("-x * (1 + 1)").unwrap(), [-20.0, -40.0, -80.0]);
     }
 
