@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a program of a newcomer sees of the registry.
-const PROGRAM: &str = r#"fn main() {
+const PROGRAM: &str = r#"//! A newcomer.
+fn main() {
     let row = manypath_cc::algorithms().iter().find(|row| row.name == "even").expect("a row");
     println!("{} {}", row.name, row.citation);
     let controller = manypath_cc::create(&"even".parse().expect("a name"), 1).expect("a controller");
@@ -43,9 +44,14 @@ fn a_controller_is_one_file_one_line_and_one_row() {
     let page = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let [file, line, row] = blocks(&page)[..] else { panic!("three blocks of code make the example") };
     let folder = tempfile::tempdir().unwrap();
-    for name in ["Cargo.toml", "Cargo.lock"] {
-        std::fs::copy(root.join(name), folder.path().join(name)).unwrap();
-    }
+    std::fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
+    let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let only_crates = workspace.lines().map(|line| match line.split_once('=') {
+        Some((key, _)) if key.trim() == "members" => "members = [\"crates/*\"]",
+        Some((key, _)) if key.trim() == "default-members" => "",
+        _ => line,
+    });
+    std::fs::write(folder.path().join("Cargo.toml"), only_crates.collect::<Vec<_>>().join("\n")).unwrap();
     for name in ["core", "cc"] {
         copy(&root.join("crates").join(name).join("src"), &folder.path().join("crates").join(name).join("src"));
         let manifest = Path::new("crates").join(name).join("Cargo.toml");
