@@ -141,13 +141,16 @@ impl Painter<'_> {
     }
 
     fn picture(&self, names: Vec<String>, panels: Vec<Panel>) -> Drawn {
-        let x = OutAxis { log: self.figure.x_log, names, ..OutAxis::new(&self.figure.x_label) };
+        // Of a distribution the numbers lie along x, and their share along y.
+        let is_cdf = self.figure.kind == FigureKind::Cdf;
+        let label = if is_cdf { &self.figure.y_label } else { &self.figure.x_label };
+        let x = OutAxis { log: self.figure.x_log, names, ..OutAxis::new(label) };
         Drawn::Picture(OutFigure { title: self.figure.title.clone(), x, panels })
     }
 
     fn y_axis(&self, panel: &str) -> OutAxis {
-        let label =
-            if panel.is_empty() { self.figure.y_label.clone() } else { format!("{panel}: {}", self.figure.y_label) };
+        let of = if self.figure.kind == FigureKind::Cdf { "share" } else { self.figure.y_label.as_str() };
+        let label = if panel.is_empty() { of.to_owned() } else { format!("{panel}: {of}") };
         OutAxis { log: self.figure.y_log, ..OutAxis::new(&label) }
     }
 
