@@ -98,7 +98,7 @@ fn an_experiment_is_run_once_and_judged() {
     assert_eq!(wrong.status.code(), Some(0), "{}", err(&wrong));
     assert!(out(&wrong).contains("does not hold"));
     let status = std::fs::read_to_string(folder.path().join("experiments/status.toml")).unwrap();
-    assert!(status.contains("lia-starts-faster = { quick = \"holds\" }"), "{status}");
+    assert!(status.contains("\"lia-starts-faster\" = { quick = \"holds\" }"), "{status}");
 
     let compared = lab(&["compare", "lia", "mpcc-loss"]);
     assert!(out(&compared).contains("1 of 1 (Mbit/s)"), "{}", out(&compared));

@@ -71,13 +71,13 @@ impl Status {
     pub fn to_toml(&self) -> String {
         let mut out = String::from("# Which claims hold. Written by `manypath lab check --update`.\n");
         for (experiment, claims) in &self.0 {
-            // Writing to a string cannot fail. Names are those of files and claims: they need no quotes.
-            let _ = write!(out, "\n[{experiment}]\n");
+            // Writing to a string cannot fail. Names of files and claims may have dots, which mean something to TOML.
+            let _ = write!(out, "\n[{experiment:?}]\n");
             for (claim, entry) in claims {
                 let word = |mode: &str, word: &Option<String>| word.as_ref().map(|word| format!("{mode} = \"{word}\""));
                 let words = [word("quick", &entry.quick), word("full", &entry.full)];
                 let words: Vec<String> = words.into_iter().flatten().collect();
-                let _ = writeln!(out, "{claim} = {{ {} }}", words.join(", "));
+                let _ = writeln!(out, "{claim:?} = {{ {} }}", words.join(", "));
             }
         }
         out
@@ -94,6 +94,7 @@ mod tests {
         let mut status = Status::default();
         status.set("a-fig1", "order", Mode::Quick, &Verdict::Holds(Ours::default()));
         status.set("a-fig1", "order", Mode::Full, &Verdict::Fails(Ours::default()));
+        status.set("a-fig1", "y-1.0", Mode::Quick, &Verdict::Holds(Ours::default()));
         status.set("a-fig1", "ratio", Mode::Full, &Verdict::NotRun(String::new()));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.toml");
@@ -101,6 +102,7 @@ mod tests {
         std::fs::write(&path, status.to_toml()).unwrap();
         let read = Status::read(&path).unwrap();
         assert_eq!(read, status);
+        assert!(read.held("a-fig1", "y-1.0", Mode::Quick));
         assert!(read.held("a-fig1", "order", Mode::Quick) && !read.held("a-fig1", "order", Mode::Full));
         std::fs::write(&path, "[a]\nb = 1").unwrap();
         assert!(Status::read(&path).unwrap_err().to_string().contains("--update"));
