@@ -50,6 +50,8 @@ pub(super) const STYLES: [(&str, &str, &str); 10] = [
 const FITS: f64 = 0.95;
 /// Height of names that do not fit and stand aslant, for each character.
 const ASLANT: f64 = 4.4;
+/// Width of such names, for each character.
+const ASLANT_WIDTH: f64 = 5.6;
 
 pub(super) fn draw(figure: &Figure) -> String {
     let field = if figure.panels.len() > 1 { HEIGHT } else { TALL };
@@ -142,7 +144,10 @@ fn names(out: &mut String, names: &[String], frame: &Frame, x: &Scale) {
     let fit = names_fit(names, frame.right - frame.left);
     for (place, name) in names.iter().enumerate() {
         let Some(at) = x.place(place as f64) else { continue };
-        let (y, name) = (frame.bottom + 17.0, escape(&shortened(name)));
+        // What stands aslant reaches to the left, and must not leave the figure.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places are positive; casts saturate
+        let most = if fit { LABEL } else { ((at - MARGIN) / ASLANT_WIDTH) as usize };
+        let (y, name) = (frame.bottom + 17.0, escape(&shortened_to(name, most.min(LABEL))));
         if fit {
             write(
                 out,
@@ -174,10 +179,14 @@ fn right_margin(figure: &Figure) -> f64 {
 }
 
 fn shortened(label: &str) -> String {
-    if label.chars().count() <= LABEL {
+    shortened_to(label, LABEL)
+}
+
+fn shortened_to(label: &str, most: usize) -> String {
+    if label.chars().count() <= most {
         label.to_owned()
     } else {
-        label.chars().take(LABEL - 1).chain(['…']).collect()
+        label.chars().take(most.saturating_sub(1)).chain(['…']).collect()
     }
 }
 
@@ -460,6 +469,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_cut_where_there_is_no_room() {
+        assert_eq!(shortened_to("50Mbit 5ms", 10), "50Mbit 5ms");
+        assert_eq!(shortened_to("50Mbit 5ms", 5), "50Mb…");
+        assert_eq!(shortened_to("50Mbit 5ms", 0), "…");
+    }
 
     #[test]
     fn labels_keep_apart_and_inside() {
