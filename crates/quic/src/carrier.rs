@@ -25,11 +25,12 @@ const SEND_BUFFER: usize = 4 << 20;
 /// The most records waiting in noq: what it sends in one turn. More would be out of the scheduler's hands for nothing.
 pub(crate) const MAX_QUEUED: usize = 20;
 
-/// QUIC's own ACKs ride on the packets that carry data acknowledgements, one for two records. Left to itself, QUIC would send
-/// a packet just before each of those.
+/// After how many packets QUIC acknowledges. Data acknowledgements, one for two records, are packets of their own and free the
+/// sender's memory; noq does not add an ACK frame to them before one is due, so that ACKs of every second packet would double
+/// the packets on the way back.
 const ACK_EVERY: u32 = 10;
 
-/// The longest a QUIC ACK waits for such a packet.
+/// The longest a QUIC ACK waits for more packets.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
 
 /// Credit for the control stream.
