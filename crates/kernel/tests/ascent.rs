@@ -7,15 +7,13 @@
 
 mod twin;
 
-use std::collections::BTreeMap;
-
 use manypath_cc::ascent::{self, Ascent, Defaults};
-use manypath_cc::{Probe, Seeds, SubflowInit, mpcc};
+use manypath_cc::{Seeds, SubflowInit, mpcc};
 use manypath_core::{AlgorithmSpec, Bytes, Params, SubflowId, SubflowView, Time};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use twin::intervals::{Interval, MSS, SRTT};
-use twin::{Dice, Group, PacedController, PathView, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value};
+use twin::{Dice, Group, PacedController, PathView, Values, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value};
 
 const STEPS: u64 = 100_000;
 /// Rates are given to the last place of 32 bits; steps are differences of rates.
@@ -35,15 +33,6 @@ struct State {
     published: u64,
     others: u64,
     rest: [u64; 1000],
-}
-
-#[derive(Default)]
-struct Values(BTreeMap<&'static str, f64>);
-
-impl Probe for Values {
-    fn value(&mut self, name: &'static str, value: f64) {
-        self.0.insert(name, value);
-    }
 }
 
 /// Both implementations of one subflow's ascent.

@@ -7,10 +7,10 @@ mod twin;
 use std::collections::BTreeMap;
 
 use manypath_cc::mp_ol::{Config, MpOl};
-use manypath_cc::{Acked, CongestionControl, Event, Probe, SubflowInit};
+use manypath_cc::{Acked, CongestionControl, Event, SubflowInit};
 use manypath_core::{AlgorithmSpec, Bytes, PacketNumber, Params, Rate, SubflowId, SubflowView, Time, View};
 use twin::intervals::{Interval, MSS, SRTT};
-use twin::{Dice, Group, PacedController, PathView, Worst, mp_ol, packets, value};
+use twin::{Dice, Group, PacedController, PathView, Values, Worst, mp_ol, packets, value};
 
 const STEPS: u64 = 100_000;
 const ID: SubflowId = SubflowId(0);
@@ -30,15 +30,6 @@ struct State {
     base: u64,
     window: u64,
     rest: [u64; 1000],
-}
-
-#[derive(Default)]
-struct Values(BTreeMap<&'static str, f64>);
-
-impl Probe for Values {
-    fn value(&mut self, name: &'static str, value: f64) {
-        self.0.insert(name, value);
-    }
 }
 
 struct Pair<'a> {

@@ -7,10 +7,22 @@
 pub mod intervals;
 
 use core::ptr;
+use std::collections::BTreeMap;
 
+use manypath_cc::Probe;
 pub use manypath_kernel::{Group, MAX_SUBFLOWS, Member};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// What a controller of `manypath-cc` says of itself.
+#[derive(Default)]
+pub struct Values(pub BTreeMap<&'static str, f64>);
+
+impl Probe for Values {
+    fn value(&mut self, name: &'static str, value: f64) {
+        self.0.insert(name, value);
+    }
+}
 
 /// `real` of `bpf/real.h`.
 pub type Real = u64;
