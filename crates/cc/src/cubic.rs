@@ -12,7 +12,8 @@ use manypath_core::{Bytes, Params, SpecError, SubflowView, Time};
 
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
 use crate::event::{Acked, Event};
-use crate::hystart::{Growth, HyStart};
+use crate::hystart::Growth;
+use crate::slow_start::{Early, SlowStart};
 
 /// Parameters of CUBIC.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,13 +21,13 @@ pub struct Config {
     /// Whether a flow that lost before it regained its old maximum gives way faster (RFC 9438 s4.7). The RFC allows turning
     /// it off for a flow that is alone on its bottleneck.
     pub fast_convergence: bool,
-    /// Whether the first slow start ends by HyStart++ (RFC 9438 s4.10 recommends it).
-    pub hystart: bool,
+    /// How slow start ends before a loss: RFC 9438 s4.10 recommends HyStart++, Linux has the classic one.
+    pub hystart: Early,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { fast_convergence: true, hystart: false }
+        Self { fast_convergence: true, hystart: Early::Never }
     }
 }
 
@@ -36,7 +37,7 @@ impl Config {
     /// # Errors
     /// If a value is out of range.
     pub fn from_params(params: &Params<'_>) -> Result<Self, SpecError> {
-        Ok(Self { fast_convergence: params.switch("fast-convergence")?, hystart: params.switch("hystart")? })
+        Ok(Self { fast_convergence: params.switch("fast-convergence")?, hystart: Early::from_params(params)? })
     }
 }
 
@@ -83,8 +84,8 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// Since when the application has limited sending, within the stage.
     limited_since: Option<Time>,
-    /// HyStart++ of the first slow start, where it is wanted.
-    hystart: Option<HyStart>,
+    /// What ends slow start early.
+    slow_start: SlowStart,
 }
 
 impl Cubic {
@@ -100,7 +101,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             limited_since: None,
-            hystart: config.hystart.then(HyStart::default),
+            slow_start: SlowStart::new(config.hystart),
         }
     }
 
@@ -122,17 +123,13 @@ impl Cubic {
         let segments = acked.bytes.as_f64() / self.mss;
         let rtt = view.srtt.unwrap_or(acked.rtt);
         if self.cwnd < self.ssthresh {
-            // RFC 9438 s4.10: standard slow start, or HyStart++.
-            let growth = self.hystart.as_mut().map_or(Growth::Grow(1.0), |held| held.on_ack(acked, view.delivered));
-            match growth {
+            // RFC 9438 s4.10: standard slow start, or one that ends early.
+            match self.slow_start.on_ack(now, acked, view.delivered, self.cwnd) {
                 Growth::Grow(share) => {
                     self.cwnd += share * segments;
                     return;
                 }
-                Growth::Exit => {
-                    self.ssthresh = self.cwnd;
-                    self.hystart = None;
-                }
+                Growth::Exit => self.ssthresh = self.cwnd,
             }
         }
         let mut epoch = self.epoch.unwrap_or_else(|| self.start_epoch(now));
@@ -166,7 +163,7 @@ impl Cubic {
         self.ssthresh = self.ssthresh.max(MIN_WINDOW);
         self.epoch = None;
         self.limited_since = None;
-        self.hystart = None;
+        self.slow_start.ended();
     }
 
     /// RFC 9438 s4.8.
@@ -177,7 +174,7 @@ impl Cubic {
         self.w_max = None;
         self.epoch = None;
         self.limited_since = None;
-        self.hystart = None;
+        self.slow_start.ended();
     }
 }
 

@@ -7,7 +7,8 @@ use manypath_core::{Bytes, SubflowView, Time};
 
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
 use crate::event::{Acked, Event};
-use crate::hystart::{Growth, HyStart};
+use crate::hystart::Growth;
+use crate::slow_start::{Early, SlowStart};
 
 /// The smallest window after a loss, in packets (RFC 5681 eq. 4).
 const MIN_WINDOW_PACKETS: f64 = 2.0;
@@ -21,62 +22,54 @@ pub struct Reno {
     cwnd: f64,
     /// Slow-start threshold, bytes; infinite before the first loss.
     ssthresh: f64,
-    /// HyStart++ of the first slow start, where it is wanted.
-    hystart: Option<HyStart>,
+    /// What ends slow start early.
+    slow_start: SlowStart,
 }
 
 impl Reno {
-    /// A controller at its initial window; `hystart` says whether its first slow start ends by HyStart++.
-    pub fn new(init: SubflowInit, hystart: bool) -> Self {
+    /// A controller at its initial window; `hystart` says how slow start ends before a loss.
+    pub fn new(init: SubflowInit, hystart: Early) -> Self {
         // A window of less than one packet would send nothing.
         let mss = init.mss.as_f64().max(1.0);
         let cwnd = init.initial_window.as_f64().max(mss);
-        Self { mss, cwnd, ssthresh: f64::INFINITY, hystart: hystart.then(HyStart::default) }
+        Self { mss, cwnd, ssthresh: f64::INFINITY, slow_start: SlowStart::new(hystart) }
     }
 
-    fn on_ack(&mut self, packet: &Acked, delivered: Bytes) {
+    fn on_ack(&mut self, now: Time, packet: &Acked, delivered: Bytes) {
         let acked = packet.bytes.as_f64();
-        let mut share = 1.0;
-        if self.cwnd < self.ssthresh
-            && let Some(hystart) = &mut self.hystart
-        {
-            match hystart.on_ack(packet, delivered) {
-                Growth::Grow(of) => share = of,
-                Growth::Exit => {
-                    self.ssthresh = self.cwnd;
-                    self.hystart = None;
+        if self.cwnd < self.ssthresh {
+            match self.slow_start.on_ack(now, packet, delivered, self.cwnd / self.mss) {
+                // RFC 5681 eq. 2 with the byte counting of RFC 3465; RFC 9002 s7.3.1.
+                Growth::Grow(share) => {
+                    self.cwnd += share * acked;
+                    return;
                 }
+                Growth::Exit => self.ssthresh = self.cwnd,
             }
         }
-        if self.cwnd < self.ssthresh {
-            // RFC 5681 eq. 2 with the byte counting of RFC 3465; RFC 9002 s7.3.1.
-            self.cwnd += share * acked;
-        } else {
-            // RFC 5681 eq. 3: one packet per window.
-            self.cwnd += self.mss * acked / self.cwnd;
-        }
+        // RFC 5681 eq. 3: one packet per window.
+        self.cwnd += self.mss * acked / self.cwnd;
     }
 
     fn on_congestion(&mut self) {
         // RFC 9002 s7.3.2 halves the window; RFC 5681 eq. 4 would halve the amount in flight.
         self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW_PACKETS * self.mss);
         self.cwnd = self.ssthresh;
-        // RFC 9406 s4.2: only for the first slow start.
-        self.hystart = None;
+        self.slow_start.ended();
     }
 
     fn on_timeout(&mut self) {
         self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW_PACKETS * self.mss);
         // RFC 5681 s3.1: the loss window is one packet.
         self.cwnd = self.mss;
-        self.hystart = None;
+        self.slow_start.ended();
     }
 }
 
 impl PathController for Reno {
-    fn on_event(&mut self, _now: Time, event: &Event, view: &SubflowView) {
+    fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
-            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(acked, view.delivered),
+            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view.delivered),
             Event::Congestion { .. } | Event::Ecn { .. } | Event::Penalised => self.on_congestion(),
             Event::Timeout => self.on_timeout(),
             _ => {}
@@ -104,7 +97,7 @@ mod tests {
 
     /// The window in bytes and the slow-start threshold after these events.
     fn after(events: &[Event]) -> (f64, f64) {
-        let (mut reno, view) = (Reno::new(INIT, false), SubflowView::new(SubflowId(0), INIT.mss));
+        let (mut reno, view) = (Reno::new(INIT, Early::Never), SubflowView::new(SubflowId(0), INIT.mss));
         events.iter().for_each(|event| reno.on_event(Time::ZERO, event, &view));
         (reno.cwnd, reno.ssthresh)
     }

@@ -16,7 +16,9 @@ fn all() -> Vec<String> {
 /// Parameters that change behaviour, for the laws that say nothing of a base.
 const VARIANTS: &[&str] = &[
     "reno:hystart=on",
+    "reno:hystart=classic",
     "cubic:hystart=on,fast-convergence=off",
+    "cubic:hystart=classic",
     "lia:hystart=on",
     "lia:count=acks",
     "olia:hystart=on,quality=printed",

@@ -23,6 +23,7 @@ use crate::reno::Reno;
 use crate::sbd::Detector;
 use crate::seeds::Seeds;
 use crate::semicoupled::Semicoupled;
+use crate::slow_start::Early;
 use crate::targeted::{self, Targeted};
 use crate::tccc::{self, Tccc};
 use crate::uncoupled::Uncoupled;
@@ -49,6 +50,12 @@ const fn parameter(name: &'static str, default: &'static str, range: &'static st
 
 const HYSTART: Parameter =
     parameter("hystart", "off", "on or off", "leave the first slow start when round trips lengthen (RFC 9406)");
+const EARLY: Parameter = parameter(
+    "hystart",
+    "off",
+    "off, on or classic",
+    "leave slow start when round trips lengthen: the first one slowly (RFC 9406), or every one at once (Linux CUBIC)",
+);
 const DETECTOR: Parameter = parameter(
     "detector",
     "rfc8382",
@@ -111,13 +118,13 @@ fn build_uni_mptcp(params: &Params<'_>, _: Seeds) -> Result<Controller, SpecErro
 }
 
 pub(super) static ALGORITHMS: &[Algorithm] = &[
-    row("reno", &[HYSTART], "RFC 5681; RFC 9002 s7", Status::Stable, |params, _| {
-        let hystart = params.switch("hystart")?;
+    row("reno", &[EARLY], "RFC 5681; RFC 9002 s7", Status::Stable, |params, _| {
+        let hystart = Early::from_params(params)?;
         Ok(Box::new(Uncoupled::new(move |_, _, init| Reno::new(init, hystart))))
     }),
     row(
         "cubic",
-        &[parameter("fast-convergence", "on", "on or off", "give way faster to new flows (RFC 9438 s4.7)"), HYSTART],
+        &[parameter("fast-convergence", "on", "on or off", "give way faster to new flows (RFC 9438 s4.7)"), EARLY],
         "RFC 9438",
         Status::Stable,
         |params, _| {
