@@ -170,7 +170,7 @@ impl Scenario {
     /// that simulates. Equal keys have equal results.
     fn key(&self, seed: u64) -> String {
         let mut hash = Sha256::new();
-        for part in [code(), &seed.to_string(), &self.identity()] {
+        for part in [&code(), &seed.to_string(), &self.identity()] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

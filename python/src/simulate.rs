@@ -25,8 +25,8 @@ const SEEDS: u64 = 1 << 63;
 
 /// Version and hash of the sources that decide what a run gives.
 #[pyfunction]
-pub(crate) fn code() -> &'static str {
-    Simulator.code()
+pub(crate) fn code() -> String {
+    Simulator.code().version()
 }
 
 /// Simulates a scenario. The same scenario and seed give the same result, whatever else runs.

@@ -8,6 +8,7 @@ use manypath_core::{Rate, Time};
 use manypath_link::{Capacity, LinkConfig};
 use manypath_scenario::Scenario;
 
+use crate::code::{self, Code};
 use crate::experiment::EngineKind;
 use crate::models::Arguments;
 use crate::quantities::Quantities;
@@ -31,8 +32,8 @@ pub trait Engine: Sync {
     /// Which one it is.
     fn kind(&self) -> EngineKind;
 
-    /// Version and hash of the code that decides its results.
-    fn code(&self) -> &'static str;
+    /// The code that decides its results.
+    fn code(&self) -> &'static Code;
 
     /// How many runs may go on at once, given what the user allows.
     fn parallel(&self, jobs: usize) -> usize {
@@ -55,8 +56,8 @@ impl Engine for Simulator {
         EngineKind::Sim
     }
 
-    fn code(&self) -> &'static str {
-        concat!(env!("CARGO_PKG_VERSION"), "+", env!("MANYPATH_CODE_SIM"))
+    fn code(&self) -> &'static Code {
+        &code::SIM
     }
 
     fn run(&self, input: &Input, seed: u64) -> Result<Quantities, EngineError> {

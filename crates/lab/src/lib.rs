@@ -4,8 +4,8 @@
 //! each run, and a paper's claims about the metrics as data. [`load`] reads a folder of them, [`Plan`] makes the runs that
 //! are missing, [`Results`] reads runs from the [`Store`] and gives a [`Table`] of metrics, by which a [`Claim`] is judged.
 //!
-//! A run is known by a hash of its scenario, its seed and the sources of the code that made it: what is there is not made
-//! again, and what an older code made does not count.
+//! A run is known by a hash of its scenario, its seed and the sources of the code that made it, the algorithms that it names
+//! among them ([`Code`]): what is there is not made again, and what an older code made does not count.
 //!
 //! The expressions of metrics and claims are a language of our own (`expression`): values are arrays with named axes,
 //! selection is by label (`use[cc=lia|olia]`), reduction is along an axis, and names are those of reports, with `-`, `/` and
@@ -25,6 +25,7 @@
 mod axis;
 mod choose;
 mod claim;
+mod code;
 mod compare;
 mod draw;
 mod engine;
@@ -48,6 +49,7 @@ mod validation;
 pub use axis::{Axis, AxisValue, fitting_scheduler};
 pub use choose::{ChoiceError, chosen, engine, nearest, runs_needed};
 pub use claim::{Claim, Ours, Statement, Verdict, short};
+pub use code::Code;
 pub use compare::{Compared, compare};
 pub use draw::{Drawn, draw};
 pub use engine::{Engine, EngineError, Input, Quic, Simulator};

@@ -6,6 +6,7 @@ mod law;
 mod network;
 mod uni;
 
+use crate::code::{self, Code};
 use crate::engine::{Engine, EngineError, Input};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
@@ -38,8 +39,8 @@ impl Engine for Theory {
         EngineKind::Theory
     }
 
-    fn code(&self) -> &'static str {
-        concat!(env!("CARGO_PKG_VERSION"), "+", env!("MANYPATH_CODE_THEORY"))
+    fn code(&self) -> &'static Code {
+        &code::THEORY
     }
 
     fn run(&self, input: &Input, _: u64) -> Result<Quantities, EngineError> {

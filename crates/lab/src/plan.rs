@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::{Engine, Input};
 use crate::error::FileError;
-use crate::experiment::{Case, Experiment, Mode};
+use crate::experiment::{Case, EngineKind, Experiment, Mode};
 use crate::models::Arguments;
 use crate::store::{Record, Store, StoreError};
 
@@ -29,6 +29,8 @@ pub struct Run {
     pub seed: u32,
     /// Hash of scenario, code and seed.
     pub key: String,
+    /// The code that decides its result.
+    pub code: String,
     /// What is run, as text.
     pub text: String,
     /// How much work it is, in units of its own.
@@ -90,17 +92,19 @@ pub fn runs(experiment: &Experiment, mode: Mode, seeds: u32, engine: &dyn Engine
         } else {
             continue;
         };
+        let code = engine.code().of(&input);
         for seed in 1..=seeds {
-            let key = key(engine, &identity, seed);
-            runs.push(Run { case: case.clone(), seed, key, text: text.clone(), cost, input: input.clone() });
+            let key = key(engine.kind(), &code, &identity, seed);
+            let code = code.clone();
+            runs.push(Run { case: case.clone(), seed, key, code, text: text.clone(), cost, input: input.clone() });
         }
     }
     Ok(runs)
 }
 
-fn key(engine: &dyn Engine, identity: &str, seed: u32) -> String {
+fn key(engine: EngineKind, code: &str, identity: &str, seed: u32) -> String {
     let mut hash = Sha256::new();
-    for part in [engine.kind().as_str(), engine.code(), &seed.to_string(), identity] {
+    for part in [engine.as_str(), code, &seed.to_string(), identity] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
@@ -260,7 +264,7 @@ impl<'a> Plan<'a> {
             key: run.key.clone(),
             experiment: self.experiment.runs_of.clone(),
             engine: engine.kind().as_str().to_owned(),
-            code: engine.code().to_owned(),
+            code: run.code.clone(),
             seed: run.seed.into(),
             case: self.experiment.describe(&run.case),
             scenario: run.text.clone(),

@@ -20,7 +20,7 @@ pub struct Record {
     pub experiment: String,
     /// What carried it out.
     pub engine: String,
-    /// The code that carried it out: version and hash of its sources.
+    /// The code that carried it out: version and hash of its sources, and of each algorithm in it.
     pub code: String,
     /// The seed.
     pub seed: u64,
@@ -135,7 +135,11 @@ fn runs(number: u32, records: &[Record]) -> Table {
         .with("key", "hash of engine, code, scenario and seed", text(|record| &record.key))
         .with("experiment", "whose run it was made as", text(|record| &record.experiment))
         .with("engine", "what carried it out", text(|record| &record.engine))
-        .with("code", "version and hash of the sources that decide the result", text(|record| &record.code))
+        .with(
+            "code",
+            "version and hash of the sources that decide the result, with the algorithms in it",
+            text(|record| &record.code),
+        )
         .with("seed", "the seed", seeds)
         .with("case", "axes and labels", text(|record| &record.case))
         .with("scenario", "what was run: a scenario or a model's arguments, as TOML", text(|record| &record.scenario))

@@ -75,7 +75,7 @@ fn facts(args: &Args, sections: &[Section<'_>]) -> Result<Facts> {
     let mut engines: Vec<_> = sections.iter().flat_map(|section| section.experiment.engines.clone()).collect();
     engines.sort_unstable();
     engines.dedup();
-    let codes = engines.into_iter().map(|kind| Ok(format!("{} {}", kind.as_str(), engine(kind)?.code())));
+    let codes = engines.into_iter().map(|kind| Ok(format!("{} {}", kind.as_str(), engine(kind)?.code().version())));
     let codes = codes.collect::<Result<Vec<String>>>()?;
     let modes: Vec<&str> = sections.iter().map(|section| section.mode.as_str()).collect();
     let made = log(&args.place)?.into_iter().filter(|line| modes.iter().any(|mode| line.starts_with(mode)));

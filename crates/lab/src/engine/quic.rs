@@ -20,6 +20,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
 use super::{Engine, EngineError, Input, add_capacities};
+use crate::code::{self, Code};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
 
@@ -37,8 +38,8 @@ impl Engine for Quic {
         EngineKind::Quic
     }
 
-    fn code(&self) -> &'static str {
-        concat!(env!("CARGO_PKG_VERSION"), "+", env!("MANYPATH_CODE_QUIC"))
+    fn code(&self) -> &'static Code {
+        &code::QUIC
     }
 
     fn parallel(&self, _: usize) -> usize {

@@ -1,0 +1,42 @@
+//! Puts into the crate what code its results come from, as hashes. A run is repeated when the code that it depends on has
+//! changed, and only then.
+
+// It is how a build script speaks to Cargo.
+#![allow(clippy::print_stdout)]
+
+mod registry;
+mod sources;
+mod tokens;
+
+use std::path::Path;
+
+use sources::{Hashes, hashes};
+
+/// An engine's name in the generated code, the crates and files that decide all its runs, and whether runs name algorithms.
+type Engine = (&'static str, &'static [&'static str], &'static [&'static str], bool);
+
+const ENGINES: [Engine; 3] = [
+    ("SIM", &["core", "session", "link", "scenario", "sim"], &[], true),
+    ("THEORY", &["core", "theory"], &[], false),
+    ("QUIC", &["core", "session", "link", "scenario", "emu", "quic"], &["lab/src/engine/quic.rs"], true),
+];
+
+fn main() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate is one of several");
+    let mut code = String::new();
+    for (engine, whole, files, named) in ENGINES {
+        for name in whole.iter().chain(&["cc", "sched"]) {
+            println!("cargo::rerun-if-changed={}", crates.join(name).display());
+        }
+        let Hashes { all, core, controllers, schedulers } = hashes(crates, whole, files, named);
+        let (controllers, schedulers): (Vec<_>, Vec<_>) = (controllers.iter().collect(), schedulers.iter().collect());
+        code += &format!(
+            "pub(crate) static {engine}: Code = Code {{ all: {all:?}, core: {core:?}, controllers: &{controllers:?}, \
+             schedulers: &{schedulers:?} }};\n"
+        );
+    }
+    println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-changed=src/engine");
+    let out = std::env::var_os("OUT_DIR").expect("Cargo says where generated code goes");
+    std::fs::write(Path::new(&out).join("code.rs"), code).expect("Cargo's folder can be written to");
+}
