@@ -166,6 +166,19 @@ impl Cubic {
         self.slow_start.ended();
     }
 
+    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start; CUBIC hears nothing of it, so that the
+    /// window returns to its curve, growing by at most a half a round trip.
+    fn on_penalty(&mut self) {
+        if self.cwnd >= self.ssthresh {
+            self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW);
+        }
+        self.cwnd = (self.cwnd / 2.0).max(1.0);
+        if let Some(epoch) = &mut self.epoch {
+            // Here the window jumps to this estimate, in Linux it grows towards it.
+            epoch.w_est = epoch.w_est.min(self.cwnd);
+        }
+    }
+
     /// RFC 9438 s4.8.
     fn on_timeout(&mut self) {
         self.cwnd_prior = self.cwnd;
@@ -185,7 +198,8 @@ impl PathController for Cubic {
                 self.limited_since.get_or_insert(now);
             }
             Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view),
-            Event::Congestion { .. } | Event::Penalised => self.on_congestion(MIN_WINDOW),
+            Event::Congestion { .. } => self.on_congestion(MIN_WINDOW),
+            Event::Penalised => self.on_penalty(),
             // RFC 9438 s4.6: one segment is enough after a mark.
             Event::Ecn { .. } => self.on_congestion(1.0),
             Event::Timeout => self.on_timeout(),
@@ -338,6 +352,24 @@ mod tests {
         let epoch = cubic.epoch.unwrap();
         close(epoch.k, 0.0);
         close(epoch.w_max, 70.0);
+    }
+
+    #[test]
+    fn a_penalty_halves_the_window_and_leaves_the_curve() {
+        let mut starting = cubic(100.0);
+        starting.on_penalty();
+        close(starting.cwnd, 50.0);
+        assert!(starting.ssthresh.is_infinite(), "slow start goes on");
+        let mut cubic = cubic(100.0);
+        cubic.on_congestion(MIN_WINDOW);
+        ack(&mut cubic, 0, false);
+        cubic.on_penalty();
+        close(cubic.ssthresh, 35.0);
+        let (halved, epoch) = (cubic.cwnd, cubic.epoch.unwrap());
+        close(epoch.w_max, 100.0);
+        // The curve is far above: half a segment an acknowledgement.
+        ack(&mut cubic, 3_000, false);
+        close(cubic.cwnd, halved + 0.5);
     }
 
     #[test]

@@ -101,9 +101,9 @@ mod tests {
         /// One round of `n` acknowledgements, `gap_us` apart: the one that ends slow start, if one does.
         fn round(&mut self, n: u64, rtt_ms: u64, gap_us: u64, window: f64) -> Option<u64> {
             let at_send = Bytes::new(self.delivered);
-            self.now = self.now + Duration::from_millis(rtt_ms);
+            self.now += Duration::from_millis(rtt_ms);
             for nth in 1..=n {
-                self.now = self.now + Duration::from_micros(gap_us);
+                self.now += Duration::from_micros(gap_us);
                 self.delivered += 1;
                 let acked = Acked {
                     packet: PacketNumber(0),

@@ -58,6 +58,14 @@ impl Reno {
         self.slow_start.ended();
     }
 
+    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start.
+    fn on_penalty(&mut self) {
+        if self.cwnd >= self.ssthresh {
+            self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW_PACKETS * self.mss);
+        }
+        self.cwnd = (self.cwnd / 2.0).max(self.mss);
+    }
+
     fn on_timeout(&mut self) {
         self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW_PACKETS * self.mss);
         // RFC 5681 s3.1: the loss window is one packet.
@@ -70,7 +78,8 @@ impl PathController for Reno {
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
             Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view.delivered),
-            Event::Congestion { .. } | Event::Ecn { .. } | Event::Penalised => self.on_congestion(),
+            Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(),
+            Event::Penalised => self.on_penalty(),
             Event::Timeout => self.on_timeout(),
             _ => {}
         }
@@ -133,8 +142,16 @@ mod tests {
     #[test]
     fn congestion_halves_down_to_two_packets_and_a_timeout_leaves_one() {
         // 10,000, 5000, 2500, then 1250 < 2000.
-        close(after(&[LOSS, Event::Ecn { sent_at: Time::ZERO }, Event::Penalised]), (2000.0, 2000.0));
+        let mark = Event::Ecn { sent_at: Time::ZERO };
+        close(after(&[LOSS, mark, mark]), (2000.0, 2000.0));
         close(after(&[Event::Timeout]), (1000.0, 5000.0));
+    }
+
+    #[test]
+    fn a_penalty_halves_the_window_and_the_threshold_only_after_slow_start() {
+        close(after(&[LOSS, Event::Penalised]), (2500.0, 2500.0));
+        let (cwnd, ssthresh) = after(&[Event::Penalised]);
+        assert!((cwnd - 5000.0).abs() < 1e-9 && ssthresh.is_infinite(), "{cwnd} {ssthresh}");
     }
 
     #[test]
