@@ -118,13 +118,15 @@ fn add_files(folder: &Path, name: &str, files: &mut Files) {
     }
 }
 
-/// A whole crate: the modules of its library, and whatever else is in its sources.
-fn add_crate(folder: &Path, hash: &mut Sha256) {
+/// A whole crate, or `NAME-MODULE` without one: the modules of its library, and whatever else is in its sources.
+fn add_crate(crates: &Path, name: &str, hash: &mut Sha256) {
+    let (name, without) = name.split_once('-').unwrap_or((name, ""));
+    let folder = crates.join(name);
     let src = folder.join("src");
     let root = tokens(&text(&src.join("lib.rs")));
     let mut files = Files::new();
-    for module in declared(&root) {
-        add_files(&src, &module, &mut files);
+    for module in declared(&root).iter().filter(|module| *module != without) {
+        add_files(&src, module, &mut files);
     }
     add_tokens(&root, hash);
     files.iter().for_each(|(_, tokens)| add_tokens(tokens, hash));
@@ -188,7 +190,7 @@ pub(crate) struct Hashes {
 /// The hashes of an engine: of whole crates, of single files, and of algorithms where its runs name any.
 pub(crate) fn hashes(crates: &Path, whole: &[&str], files: &[&str], named: bool) -> Hashes {
     let mut core = Sha256::new();
-    whole.iter().for_each(|name| add_crate(&crates.join(name), &mut core));
+    whole.iter().for_each(|name| add_crate(crates, name, &mut core));
     for file in files {
         add_tokens(&tokens(&text(&crates.join(file))), &mut core);
     }

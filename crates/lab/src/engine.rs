@@ -35,9 +35,9 @@ pub trait Engine: Sync {
     /// The code that decides its results.
     fn code(&self) -> &'static Code;
 
-    /// How many runs may go on at once, given what the user allows.
-    fn parallel(&self, jobs: usize) -> usize {
-        jobs
+    /// Whether a run takes as long as its scenario says. Such runs would disturb each other: one goes on at a time.
+    fn is_real_time(&self) -> bool {
+        false
     }
 
     /// Carries out a run.

@@ -204,7 +204,22 @@ impl<'a> Plan<'a> {
         self.missing.iter().map(|run| run.cost).sum()
     }
 
-    /// Makes the missing runs on `jobs` threads; `progress` hears the cost of each that is done. Results are written
+    /// The simulated time of all runs that are to be made.
+    pub fn duration(&self) -> Duration {
+        let scenario = |run: &Run| match &run.input {
+            Input::Scenario(scenario) => scenario.duration.into(),
+            Input::Theory(_) => Duration::ZERO,
+        };
+        self.missing.iter().map(scenario).sum()
+    }
+
+    /// Leaves out the runs of other cases than these: the values of each axis, by index, or none to take all of an axis.
+    pub fn select(&mut self, values: &[Vec<usize>]) {
+        let fits = |run: &Run| run.case.0.iter().zip(values).all(|(own, some)| some.is_empty() || some.contains(own));
+        self.missing.retain(fits);
+    }
+
+    /// Makes the missing runs on `jobs` threads, or one where they run in real time; `progress` hears the cost of each that is done. Results are written
     /// while it goes on; when `stop` becomes true, runs under way are finished and written.
     ///
     /// # Errors
@@ -218,10 +233,11 @@ impl<'a> Plan<'a> {
         progress: &mut dyn FnMut(&Run),
     ) -> Result<Outcome, LabError> {
         let next = AtomicUsize::new(0);
+        let threads = if engine.is_real_time() { 1 } else { jobs };
         let (sender, receiver) = mpsc::channel();
         let mut outcome = Outcome { held: self.held, ..Outcome::default() };
         std::thread::scope(|scope| {
-            for _ in 0..engine.parallel(jobs).clamp(1, self.missing.len().max(1)) {
+            for _ in 0..threads.clamp(1, self.missing.len().max(1)) {
                 let (sender, next) = (sender.clone(), &next);
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {

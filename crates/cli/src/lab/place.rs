@@ -79,6 +79,21 @@ pub(super) fn chosen<'a>(all: &'a [Experiment], names: &[String]) -> Result<Vec<
     Ok(manypath_lab::chosen(all, names)?)
 }
 
+/// What AXIS=LABEL means: an axis and a value of it, by index.
+pub(super) fn axis_value(experiment: &Experiment, text: &str) -> Result<(usize, usize)> {
+    let Some((name, label)) = text.split_once('=') else { bail!("'{text}' is not AXIS=LABEL") };
+    let Some(at) = experiment.axes.iter().position(|axis| axis.name == name) else {
+        let axes = experiment.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
+        bail!("{} has no axis '{name}'; there are {axes}", experiment.id);
+    };
+    let values = &experiment.axes[at].values;
+    let Some(index) = values.iter().position(|value| value.label == label) else {
+        let known = values.iter().map(|value| value.label.as_str()).collect::<Vec<_>>().join(", ");
+        bail!("{} has no {name} '{label}'; there are {known}", experiment.id);
+    };
+    Ok((at, index))
+}
+
 /// What carries out runs.
 pub(super) fn engine(kind: EngineKind) -> Result<Box<dyn Engine>> {
     Ok(manypath_lab::engine(kind)?)

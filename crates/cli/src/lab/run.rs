@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use manypath_lab::{Engine, EngineKind, Experiment, Failure, Mode, Plan, runs_needed};
 
-use super::place::{Length, Place, add_to_log, chosen, engine, parse_engine};
+use super::place::{Length, Place, add_to_log, axis_value, chosen, engine, parse_engine};
 use crate::interrupt::Interrupt;
 use crate::{CheckFailed, output};
 
@@ -19,6 +19,7 @@ use crate::{CheckFailed, output};
 /// What has been run with the same scenario, seed and code is not run again: an interrupted run goes on where it was.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath lab run mpcc-fig5a\n  manypath lab run tccc --full --jobs 8\n  \
+    manypath lab run mpcc-fig5a --engine quic --case cc=lia --case cc=mpcc-loss --seeds 1\n  \
     manypath lab run --all --quick")]
 pub(super) struct Args {
     /// Experiments or papers (mpcc, tccc, stms, mp-ol, uni-mptcp)
@@ -32,7 +33,7 @@ pub(super) struct Args {
     #[command(flatten)]
     length: Length,
 
-    /// How many runs at once; as many as there are processors without it
+    /// How many runs at once; as many as there are processors without it, and always one in real time
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
@@ -43,6 +44,10 @@ pub(super) struct Args {
     /// What carries out the runs: sim, theory, quic or kernel; each experiment's first one without it
     #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
     engine: Option<EngineKind>,
+
+    /// Only the cases with this value; several of one axis take each of them
+    #[arg(long, value_name = "AXIS=LABEL")]
+    case: Vec<String>,
 
     /// Say how many runs are missing and about how long they take, and make none
     #[arg(long)]
@@ -84,7 +89,9 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         let engine = engine(kind)?;
         let seeds = args.seeds.map_or_else(|| experiment.seeds(mode), NonZeroU32::get);
         let users: Vec<&Experiment> = all.iter().filter(|user| user.runs_of == experiment.id).collect();
-        plans.push((Plan::new(experiment, &users, (mode, seeds), engine.as_ref(), &store)?, engine));
+        let mut plan = Plan::new(experiment, &users, (mode, seeds), engine.as_ref(), &store)?;
+        plan.select(&selected(experiment, &args.case)?);
+        plans.push((plan, engine));
     }
     if plans.is_empty() {
         bail!("none of these runs on that engine: `manypath lab list --json` says which do");
@@ -127,12 +134,26 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
     if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} runs failed", failures.len())).into()) }
 }
 
+/// The values of each axis that are meant, by index; all of an axis that is not named.
+fn selected(experiment: &Experiment, given: &[String]) -> Result<Vec<Vec<usize>>> {
+    let mut selected = vec![Vec::new(); experiment.axes.len()];
+    for text in given {
+        let (axis, value) = axis_value(experiment, text)?;
+        selected[axis].push(value);
+    }
+    Ok(selected)
+}
+
 /// Says what is missing: of each experiment, and altogether.
 fn dry_run(plans: &[(Plan<'_>, Box<dyn Engine>)], jobs: usize) -> Result<()> {
     let mut text = String::new();
     let (mut runs, mut total) = (0, 0.0);
     for (plan, engine) in plans {
-        let seconds = plan.cost() / WORK_PER_SECOND / engine.parallel(jobs) as f64;
+        let seconds = if engine.is_real_time() {
+            plan.duration().as_secs_f64()
+        } else {
+            plan.cost() / WORK_PER_SECOND / jobs as f64
+        };
         writeln!(text, "{:18} {:>6} runs {:>8.0} s", plan.experiment().id, plan.len(), seconds)?;
         runs += plan.len();
         total += seconds;

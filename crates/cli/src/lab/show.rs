@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use manypath_lab::{Case, Experiment, Mode};
 
-use super::place::{Place, chosen};
+use super::place::{Place, axis_value, chosen};
 use crate::output;
 
 /// Show an experiment: its setting, axes, metrics and claims, or the scenario of one case
@@ -46,16 +46,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 fn case(experiment: &Experiment, given: &[String]) -> Result<Case> {
     let mut indices = vec![0; experiment.axes.len()];
     for text in given {
-        let Some((name, label)) = text.split_once('=') else { bail!("'{text}' is not AXIS=LABEL") };
-        let axes = || experiment.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
-        let Some(at) = experiment.axes.iter().position(|axis| axis.name == name) else {
-            bail!("there is no axis '{name}'; there are {}", axes());
-        };
-        let values = &experiment.axes[at].values;
-        let Some(index) = values.iter().position(|value| value.label == label) else {
-            let known = values.iter().map(|value| value.label.as_str()).collect::<Vec<_>>().join(", ");
-            bail!("there is no {name} '{label}'; there are {known}");
-        };
+        let (at, index) = axis_value(experiment, text)?;
         indices[at] = index;
     }
     Ok(Case(indices))

@@ -42,9 +42,8 @@ impl Engine for Quic {
         &code::QUIC
     }
 
-    fn parallel(&self, _: usize) -> usize {
-        // Runs in real time would disturb each other.
-        1
+    fn is_real_time(&self) -> bool {
+        true
     }
 
     fn run(&self, input: &Input, seed: u64) -> Result<Quantities, EngineError> {
@@ -252,6 +251,11 @@ async fn carry_out(scenario: &Scenario, running: &mut [Running], seed: u64) -> R
             Some(done) = senders.join_next() => {
                 let (index, completion) = done.map_err(|error| failed(&error))??;
                 running[index].completion = completion;
+                // Nothing is sent in the time that is left.
+                if senders.is_empty() && scenario.sample.is_none() && let Some(warm) = warm.take() {
+                    let end = Counted { at: scenario.duration.as_secs_f64(), ..Counted::take(running, begun) };
+                    return Ok(Counts { warm, samples, end });
+                }
             }
         }
     }
