@@ -1,5 +1,7 @@
 //! Rust source text as tokens: what decides what a program does, without comments, layout and tests.
 
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
 /// A piece of source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
@@ -37,64 +39,51 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
 }
 
 fn lex(text: &str) -> Vec<Token> {
-    let chars: Vec<char> = text.chars().collect();
-    let is_word = |char: char| char.is_alphanumeric() || char == '_';
+    let stream: TokenStream = text.parse().unwrap_or_else(|error| panic!("Rust source text: {error}"));
     let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(char) = chars.get(at) {
-        let end = match char {
-            _ if char.is_whitespace() => at + 1,
-            '/' if chars.get(at + 1) == Some(&'/') => at + chars[at..].iter().take_while(|char| **char != '\n').count(),
-            '"' | 'r' | 'b' | '\'' if quoted(&chars[at..]).is_some() => {
-                let end = at + quoted(&chars[at..]).unwrap_or(1);
-                found.push(Token::Text(chars[at..end].iter().collect()));
-                end
-            }
-            _ if is_word(*char) => {
-                let end = at + chars[at..].iter().take_while(|char| is_word(**char)).count();
-                found.push(Token::Word(chars[at..end].iter().collect()));
-                end
-            }
-            sign => {
-                found.push(Token::Sign(*sign));
-                at + 1
-            }
-        };
-        at = end;
-    }
+    add(stream, &mut found);
     found
 }
 
-/// The length of the literal that begins here: a string, raw or not, or a character; `None` if none does.
-fn quoted(chars: &[char]) -> Option<usize> {
-    let prefix = chars.iter().take_while(|char| matches!(char, 'b' | 'r')).count();
-    let raw = chars[..prefix].contains(&'r');
-    let hashes = if raw { chars[prefix..].iter().take_while(|char| **char == '#').count() } else { 0 };
-    let open = prefix + hashes;
-    if prefix > 2 || !matches!(chars.get(open), Some('"' | '\'')) {
-        return None;
-    }
-    if chars[open] == '\'' {
-        // A lifetime is no character.
-        let len = if chars.get(open + 1) == Some(&'\\') {
-            (open + 3..).find(|at| chars.get(*at).is_none_or(|char| *char == '\''))? + 1
-        } else {
-            open + 3
-        };
-        return (!raw && chars.get(len - 1) == Some(&'\'')).then_some(len);
-    }
-    let mut at = open + 1;
-    while let Some(char) = chars.get(at) {
-        match char {
-            '\\' if !raw => at += 1,
-            '"' if chars[at + 1..].iter().take_while(|char| **char == '#').count() >= hashes => {
-                return Some(at + 1 + hashes);
+fn add(stream: TokenStream, found: &mut Vec<Token>) {
+    for tree in stream {
+        match tree {
+            TokenTree::Ident(name) => found.push(Token::Word(name.to_string())),
+            TokenTree::Punct(sign) => found.push(Token::Sign(sign.as_char())),
+            TokenTree::Literal(literal) => {
+                let text = literal.to_string();
+                found.push(if text.contains(['"', '\'']) { Token::Text(text) } else { Token::Word(text) });
             }
-            _ => {}
+            TokenTree::Group(group) if is_doc(&group) => drop_hash(found),
+            TokenTree::Group(group) => {
+                let (open, close) = brackets(group.delimiter());
+                found.extend(open.map(Token::Sign));
+                add(group.stream(), found);
+                found.extend(close.map(Token::Sign));
+            }
         }
-        at += 1;
     }
-    Some(chars.len())
+}
+
+fn brackets(delimiter: Delimiter) -> (Option<char>, Option<char>) {
+    match delimiter {
+        Delimiter::Parenthesis => (Some('('), Some(')')),
+        Delimiter::Bracket => (Some('['), Some(']')),
+        Delimiter::Brace => (Some('{'), Some('}')),
+        Delimiter::None => (None, None),
+    }
+}
+
+/// Whether it is what a comment for documentation stands for: `[doc = "..."]`.
+fn is_doc(group: &Group) -> bool {
+    let first = group.stream().into_iter().next();
+    group.delimiter() == Delimiter::Bracket && matches!(first, Some(TokenTree::Ident(name)) if name == "doc")
+}
+
+/// Takes back the `#` or `#!` that stood before a comment for documentation.
+fn drop_hash(found: &mut Vec<Token>) {
+    found.pop_if(|token| token.is('!'));
+    found.pop_if(|token| token.is('#'));
 }
 
 /// Leaves out modules that are compiled for tests only.

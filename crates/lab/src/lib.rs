@@ -19,7 +19,7 @@
 //! which algorithms there are, `manypath-theory` computes what the papers derive, `manypath-link` and `rand_core` draw its
 //! random states, `manypath-output` writes and reads tables; `toml` and `serde` read files and know where each value stands;
 //! `serde_json` turns reports into names and numbers; `sha2` makes
-//! the keys of runs, and of the code at build time; `libm` for functions that agree on every machine; `thiserror` for
+//! the keys of runs, and of the code at build time, which `proc-macro2` reads as tokens; `libm` for functions that agree on every machine; `thiserror` for
 //! error types.
 
 mod axis;
