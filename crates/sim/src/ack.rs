@@ -55,8 +55,9 @@ impl CarrierAck {
 }
 
 /// An acknowledgement small enough to travel in the packet: one range of packet numbers, at most one range of data above
-/// the left edge. Nearly all are of this kind.
+/// the left edge. Nearly all are of this kind. Packed like [`crate::packet::DataPacket`].
 #[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed)]
 pub(crate) struct ShortAck {
     /// One past the highest packet number, and how many it is the last of.
     end: u64,
@@ -68,7 +69,7 @@ pub(crate) struct ShortAck {
     /// How far above the left edge the range of data begins, and its length; zero without one.
     gap: u32,
     len: u32,
-    marked: u32,
+    marked: u16,
 }
 
 impl ShortAck {
@@ -90,7 +91,7 @@ impl ShortAck {
             window: short(data.window_end - data.left)?,
             gap: short(gap)?,
             len: short(len)?,
-            marked: short(ack.marked)?,
+            marked: u16::try_from(ack.marked).ok()?,
         })
     }
 

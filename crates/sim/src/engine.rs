@@ -101,7 +101,7 @@ impl Simulation {
     /// The first packet of a link comes out of it.
     #[inline]
     fn arrive(&mut self, link: u32) -> Result<(), RunError> {
-        let Some(packet) = self.world.network.arriving(link).copied() else { return Ok(()) };
+        let Some(packet) = self.world.network.arriving(link) else { return Ok(()) };
         self.world.network.take(link, &mut self.world.events);
         if !self.world.network.has_arrived(&packet) {
             self.world.send(packet);

@@ -35,7 +35,7 @@ const INDEX_BITS: u32 = 24;
 const KIND_BITS: u32 = 3;
 /// Bits of a key for the sequence number. It begins anew after 10^11 events, which is a day's work; of two events at the
 /// very same nanosecond the later may then come first, in every run of the scenario.
-const NUMBER_BITS: u32 = 64 - INDEX_BITS - KIND_BITS;
+pub(crate) const NUMBER_BITS: u32 = 64 - INDEX_BITS - KIND_BITS;
 
 /// An event: when it happens, below that a number that grows with every event, so that events of one time happen in the
 /// order in which they were scheduled, and below that its target. One number, because the queue does little but compare.
@@ -46,7 +46,9 @@ impl Key {
     /// After everything.
     const NEVER: Self = Self(u128::MAX);
 
-    fn new(at: Time, number: u64, target: Target) -> Self {
+    /// A key with its number, modulo 2^37.
+    #[inline]
+    pub(crate) fn new(at: Time, number: u64, target: Target) -> Self {
         let (kind, index) = match target {
             Target::Link(index) => (0, index),
             Target::Timer(index) => (1, index),
@@ -66,6 +68,13 @@ impl Key {
     #[allow(clippy::cast_possible_truncation)] // the upper half of 128 bits
     pub(crate) const fn at(self) -> Time {
         Time::from_nanos((self.0 >> 64) as u64)
+    }
+
+    /// The number, modulo 2^37.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the lower half of 128 bits
+    pub(crate) const fn number(self) -> u64 {
+        self.0 as u64 >> (INDEX_BITS + KIND_BITS)
     }
 
     /// The target.
@@ -213,7 +222,7 @@ mod tests {
             [Target::Link(0), Target::Timer(5), Target::Application(last), Target::Source(last), Target::Join(9)]
         {
             let key = Key::new(Time::from_nanos(u64::MAX - 1), (1 << NUMBER_BITS) + 77, target);
-            assert_eq!((key.at(), key.target()), (Time::from_nanos(u64::MAX - 1), target));
+            assert_eq!((key.at(), key.number(), key.target()), (Time::from_nanos(u64::MAX - 1), 77, target));
         }
     }
 }

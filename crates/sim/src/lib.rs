@@ -48,6 +48,7 @@ mod engine;
 mod error;
 mod events;
 mod files;
+mod flight;
 mod host;
 mod meter;
 mod network;

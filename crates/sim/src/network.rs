@@ -5,15 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use manypath_core::{Bytes, Time};
 use manypath_link::{DropCause, Link, Verdict};
 
-use crate::events::{Events, Key, Target};
+use crate::events::{Events, Target};
+use crate::flight::InFlight;
 use crate::packet::Packet;
-
-/// A packet that will come out of a link.
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    key: Key,
-    packet: Packet,
-}
 
 /// A link with the packets that it will deliver, in the order of arrival.
 #[derive(Debug)]
@@ -81,7 +75,7 @@ impl Network {
                 packet.ecn = ecn;
                 packet.next += 1;
                 let key = events.key(at, Target::Link(index));
-                wire.insert(InFlight { key, packet }, index, events);
+                wire.insert(InFlight::new(key, &packet), index, events);
                 Ok(())
             }
             Verdict::Drop(cause) => Err(cause),
@@ -90,8 +84,8 @@ impl Network {
 
     /// The packet that arrives next on a link, where there is one.
     #[inline]
-    pub(crate) fn arriving(&self, index: u32) -> Option<&Packet> {
-        self.wires[index as usize].flying.front().map(|first| &first.packet)
+    pub(crate) fn arriving(&self, index: u32) -> Option<Packet> {
+        self.wires[index as usize].flying.front().map(InFlight::packet)
     }
 
     /// Takes out the packet that arrives next on a link.
@@ -101,7 +95,7 @@ impl Network {
         if wire.flying.pop_front().is_some() {
             wire.arrived += 1;
         }
-        events.set_arrival(index, wire.flying.front().map(|next| next.key));
+        events.set_arrival(index, wire.flying.front().map(|next| next.key(index)));
     }
 }
 
@@ -114,10 +108,10 @@ impl Wire {
     #[inline]
     fn insert(&mut self, entering: InFlight, index: u32, events: &mut Events) {
         match self.flying.back() {
-            Some(last) if last.key > entering.key => self.overtake(entering, index, events),
+            Some(last) if last.order() > entering.order() => self.overtake(entering, index, events),
             Some(_) => self.flying.push_back(entering),
             None => {
-                events.set_arrival(index, Some(entering.key));
+                events.set_arrival(index, Some(entering.key(index)));
                 self.flying.push_back(entering);
             }
         }
@@ -126,9 +120,9 @@ impl Wire {
     /// A packet that overtakes others (a link whose jitter may reorder) is inserted in its place.
     #[cold]
     fn overtake(&mut self, entering: InFlight, index: u32, events: &mut Events) {
-        let place = self.flying.partition_point(|held| held.key < entering.key);
+        let place = self.flying.partition_point(|held| held.order() < entering.order());
         if place == 0 {
-            events.set_arrival(index, Some(entering.key));
+            events.set_arrival(index, Some(entering.key(index)));
         }
         self.flying.insert(place, entering);
     }

@@ -46,6 +46,7 @@ pub(crate) enum Body {
 
 /// A carrier's packet number.
 #[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed)]
 pub(crate) struct Number {
     /// The number.
     pub(crate) number: u64,
@@ -60,28 +61,37 @@ impl Number {
     }
 }
 
-/// A DATA record without what the model does not need.
+/// A DATA record without what the model does not need. Packed, because every packet in flight is one ([`crate::flight`]).
 #[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed)]
 pub(crate) struct DataPacket {
     pub(crate) number: Number,
     seq: DataSeq,
     offset: u64,
     flow: FlowId,
     sent: SendTime,
-    len: u32,
-    fin: bool,
-    copy: bool,
+    len: u16,
+    flags: u8,
+}
+
+/// The flags of a [`DataPacket`].
+mod flag {
+    pub(super) const FIN: u8 = 1;
+    pub(super) const COPY: u8 = 2;
 }
 
 impl DataPacket {
     pub(crate) fn new(number: Number, data: &Data) -> Self {
         let Data { flow, seq, offset, len, fin, copy, sent, deadline: _ } = *data;
-        Self { number, seq, offset, flow, sent, len, fin, copy }
+        // A datagram is smaller than 64 KiB.
+        let len = u16::try_from(len).unwrap_or(u16::MAX);
+        let flags = if fin { flag::FIN } else { 0 } | if copy { flag::COPY } else { 0 };
+        Self { number, seq, offset, flow, sent, len, flags }
     }
 
     /// How much payload it has.
     pub(crate) fn len(&self) -> u32 {
-        self.len
+        u32::from(self.len)
     }
 
     /// Where its payload belongs.
@@ -96,8 +106,9 @@ impl DataPacket {
 
     /// The record as the session takes it.
     pub(crate) fn data(&self) -> Data {
-        let Self { seq, offset, flow, sent, len, fin, copy, .. } = *self;
-        Data { flow, seq, offset, len, fin, copy, sent, deadline: None }
+        let Self { seq, offset, flow, sent, flags, .. } = *self;
+        let (fin, copy) = (flags & flag::FIN != 0, flags & flag::COPY != 0);
+        Data { flow, seq, offset, len: self.len(), fin, copy, sent, deadline: None }
     }
 }
 

@@ -19,7 +19,7 @@ fn sender(recovery: Recovery) -> Sender {
 fn flight(recovery: Recovery, count: u64) -> Sender {
     let mut sender = sender(recovery);
     for packet in 0..count {
-        assert_eq!(sender.on_sent(Time::ZERO, PacketNumber(packet), None).number, packet);
+        assert_eq!({ sender.on_sent(Time::ZERO, PacketNumber(packet), None).number }, packet);
     }
     sender
 }
@@ -52,8 +52,8 @@ fn three_later_arrivals_lose_a_segment_and_begin_an_episode_once() {
     assert_eq!(acked(&mut sender, at(24), 1, &[(5, 7), (2, 4)]), [(6, Fate::Acked)]);
     assert_eq!(acked(&mut sender, at(25), 1, &[(5, 8), (2, 4)]), [(7, Fate::Acked), (4, Fate::Lost)]);
     // Both leave again in packets 10 and 11, keep their numbers, and end the episode when all of the flight has arrived.
-    assert_eq!(sender.on_sent(at(26), PacketNumber(10), Some(PacketNumber(1))).number, 1);
-    assert_eq!(sender.on_sent(at(26), PacketNumber(11), Some(PacketNumber(4))).number, 4);
+    assert_eq!({ sender.on_sent(at(26), PacketNumber(10), Some(PacketNumber(1))).number }, 1);
+    assert_eq!({ sender.on_sent(at(26), PacketNumber(11), Some(PacketNumber(4))).number }, 4);
     assert_eq!(acked(&mut sender, at(46), 4, &[(5, 8)]), [(10, Fate::Acked)]);
     let fates = acked(&mut sender, at(47), 10, &[]);
     assert_eq!(fates, [(11, Fate::Acked), (8, Fate::Acked), (9, Fate::Acked), (0, Fate::Recovered)]);
@@ -163,7 +163,7 @@ fn by_time_the_second_loss_of_a_segment_is_found_without_a_timeout() {
     // A segment that left after the second try has arrived: that one is lost too, which is another episode.
     let fates = acked(&mut sender, at(42), 1, &[(6, 7), (2, 6)]);
     assert_eq!(fates, [(7, Fate::Acked), (6, Fate::BeginsRecovery), (6, Fate::Lost)]);
-    assert_eq!(sender.on_sent(at(43), PacketNumber(8), Some(PacketNumber(1))).number, 1);
+    assert_eq!({ sender.on_sent(at(43), PacketNumber(8), Some(PacketNumber(1))).number }, 1);
     let fates = acked(&mut sender, at(63), 7, &[]);
     assert_eq!(fates, [(8, Fate::Acked), (0, Fate::Recovered)]);
 }
