@@ -151,7 +151,7 @@ fn what_cannot_be_done_is_said() {
         (&["run", "nothing"][..], "there is no experiment 'nothing'"),
         (&["run"], "required arguments"),
         (&["run", "small", "--engine", "abacus"], "there is no engine 'abacus'"),
-        (&["show", "small", "--case", "cc=reno"], "there is no cc 'reno'; there are mpcc-loss, lia"),
+        (&["show", "small", "--case", "cc=reno"], "small has no cc 'reno'; there are mpcc-loss, lia"),
         (&["compare", "lia", "mpcc-loss"], "has been run has both 'lia' and 'mpcc-loss'"),
         (&["check", "--experiments", "elsewhere"], "elsewhere:1: the file cannot be read"),
     ] {
