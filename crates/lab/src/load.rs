@@ -1,5 +1,8 @@
 //! From experiment files to experiments.
 
+mod claims;
+mod figures;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -7,14 +10,12 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::axis::{Axis, axis};
-use crate::claim::{Claim, Kind, Statement, Tolerance};
 use crate::error::{Fault, FileError, Problem};
 use crate::experiment::{EngineKind, Experiment, Lengths, MAX_CASES, Metric, Mode, Setup, Source};
-use crate::expression::{EvalError, Expr, evaluate, number};
-use crate::figure::{ErrorBars, Figure, FigureKind};
-use crate::file::{AxisTable, ClaimTable, FigureTable, File, Level, MetricTable, PerMode};
-use crate::table::{Seeds, Table, View};
+use crate::file::{AxisTable, File, MetricTable, PerMode};
 use crate::template::{Node, Value};
+use claims::claims;
+use figures::figure;
 
 /// The longest experiment file, bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -291,214 +292,6 @@ fn check_metrics(made: &Experiment) -> Result<(), Fault> {
     let Some(case) = made.cases(Mode::Full).into_iter().next() else { return Ok(()) };
     for metric in &made.metrics {
         made.expression(metric, &case).map_err(|error| (metric.at, *error.problem))?;
-    }
-    Ok(())
-}
-
-fn parsed(text: &Spanned<String>) -> Result<Expr, Fault> {
-    Expr::parse(text.get_ref())
-        .map_err(|reason| (text.span().start, Problem::Expression { text: text.get_ref().clone(), reason }))
-}
-
-fn level(level: &Spanned<Level>) -> Result<Expr, Fault> {
-    match level.get_ref() {
-        Level::Number(number) => Ok(Expr::Number(*number)),
-        Level::Text(text) => {
-            Expr::parse(text).map_err(|reason| (level.span().start, Problem::Expression { text: text.clone(), reason }))
-        }
-    }
-}
-
-/// A plain number, or one with a unit.
-fn plain(level: &Spanned<Level>, what: &str) -> Result<f64, Fault> {
-    let (found, text) = match level.get_ref() {
-        Level::Number(number) => (Some(*number), number.to_string()),
-        Level::Text(text) => (number(text), text.clone()),
-    };
-    found.filter(|number| number.is_finite() && *number >= 0.0).ok_or_else(|| {
-        let range = "a number that is not negative, like 0.05 or \"5%\"";
-        (level.span().start, Problem::OutOfRange { what: what.to_owned(), value: text, range })
-    })
-}
-
-fn claims(made: &Experiment, tables: &[Spanned<ClaimTable>]) -> Result<Vec<Claim>, Fault> {
-    let mut claims: Vec<Claim> = Vec::new();
-    for table in tables {
-        let (at, file) = (table.span().start, table.get_ref());
-        let id = file.id.get_ref();
-        if claims.iter().any(|held| held.id == *id) {
-            return Err((file.id.span().start, Problem::Twice { what: "the claim", name: id.clone() }));
-        }
-        check_wrong(made, file, at)?;
-        let claim = Claim {
-            id: id.clone(),
-            says: file.says.clone(),
-            place: file.place.clone(),
-            number: file.number.clone(),
-            unit: file.unit.clone(),
-            statement: Statement(statement(file, at)?),
-            wrong: file.wrong.clone(),
-            analysis: file.analysis.clone(),
-        };
-        check_statement(made, &claim, at)?;
-        claims.push(claim);
-    }
-    Ok(claims)
-}
-
-fn check_wrong(made: &Experiment, file: &ClaimTable, at: usize) -> Result<(), Fault> {
-    if file.wrong.is_empty() {
-        let remedy = "write wrong = { AXIS = { LABEL = \"OTHER\" } }: other runs, under which the claim must fail";
-        let what = format!("the claim '{}'", file.id.get_ref());
-        return Err((at, Problem::Missing { what, key: "wrong", remedy }));
-    }
-    for (name, labels) in &file.wrong {
-        let known = made.axes.iter().map(|axis| axis.name.as_str());
-        let axis = made.axes.iter().find(|axis| axis.name == *name);
-        let axis = axis.ok_or_else(|| (at, Problem::unknown("axis", name, known)))?;
-        for label in labels.iter().flat_map(|(label, other)| [label, other]) {
-            let mut known = axis.values.iter().map(|value| value.label.as_str());
-            if !known.clone().any(|held| held == label) {
-                return Err((at, Problem::unknown("value", label, &mut known)));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn statement(file: &ClaimTable, at: usize) -> Result<Kind, Fault> {
-    let what = || format!("the claim '{}'", file.id.get_ref());
-    let missing = |key, remedy| (at, Problem::Missing { what: what(), key, remedy });
-    let both = |first, second| Err((at, Problem::Both { what: what(), first, second }));
-    if let Some(order) = &file.order {
-        if file.value.is_some() {
-            return both("order", "value");
-        }
-        if order.len() < 2 {
-            let range = "two expressions or more";
-            return Err((at, Problem::OutOfRange { what: "order".to_owned(), value: "shorter".to_owned(), range }));
-        }
-        let slack = file.slack.as_ref().map(|slack| plain(slack, "slack")).transpose()?.unwrap_or(0.0);
-        return Ok(Kind::Order(order.iter().map(parsed).collect::<Result<_, _>>()?, slack));
-    }
-    let remedy = "write value = \"EXPRESSION\", or order = [\"SMALLER\", \"LARGER\"]";
-    let value = parsed(file.value.as_ref().ok_or_else(|| missing("value", remedy))?)?;
-    if file.slack.is_some() {
-        return both("value", "slack");
-    }
-    match (&file.least, &file.most, &file.equals) {
-        (Some(least), None, None) => Ok(Kind::Least(value, level(least)?)),
-        (None, Some(most), None) => Ok(Kind::Most(value, level(most)?)),
-        (Some(least), Some(most), None) => Ok(Kind::Between(value, level(least)?, level(most)?)),
-        (None, None, Some(equals)) => {
-            let remedy = "write within = \"5%\" of it, or within = 0.02 in its unit";
-            let within = file.within.as_ref().ok_or_else(|| missing("within", remedy))?;
-            let room = plain(within, "within")?;
-            let share = matches!(within.get_ref(), Level::Text(text) if text.trim_end().ends_with('%'));
-            let within = if share { Tolerance::Share(room) } else { Tolerance::Absolute(room) };
-            Ok(Kind::Equals { value, number: level(equals)?, within })
-        }
-        (None, None, None) => Err(missing("least", "write least, most, both, or equals with within")),
-        _ => both("equals", "least or most"),
-    }
-}
-
-/// The expressions of a claim make sense: with ones for all metrics they have a value.
-fn check_statement(made: &Experiment, claim: &Claim, at: usize) -> Result<(), Fault> {
-    let table = Table::of_ones(made, Mode::Full);
-    let view = View { table: &table, seeds: Seeds::Mean, wrong: &BTreeMap::new(), lenient: false };
-    match claim.statement.check(&view) {
-        // Nothing may be missing where everything is there, but a run of ones need not reach a level.
-        Ok(_) | Err(EvalError::Missing(_)) => Ok(()),
-        Err(EvalError::Wrong(reason)) => {
-            let text = format!("the claim '{}'", claim.id);
-            Err((at, Problem::Expression { text, reason }))
-        }
-    }
-}
-
-fn figure(made: &Experiment, table: &Spanned<FigureTable>) -> Result<Figure, Fault> {
-    let (at, file) = (table.span().start, table.get_ref());
-    let kinds = FigureKind::ALL.iter().map(|(name, _)| *name);
-    let unknown = || (file.kind.span().start, Problem::unknown("kind of figure", file.kind.get_ref(), kinds));
-    let (_, kind) = FigureKind::ALL.iter().find(|(name, _)| name == file.kind.get_ref()).ok_or_else(unknown)?;
-    for name in [&file.x, &file.series, &file.panel].into_iter().flatten() {
-        check_axis(made, name.get_ref(), name.span().start)?;
-    }
-    for (name, labels) in &file.only {
-        let axis = check_axis(made, name, at)?;
-        for label in labels {
-            let known = || axis.values.iter().map(|value| value.label.as_str());
-            if !known().any(|held| held == label) {
-                return Err((at, Problem::unknown("value", label, known())));
-            }
-        }
-    }
-    let error = match file.error.as_ref().map(|error| (error.span().start, error.get_ref().as_str())) {
-        None => None,
-        Some((_, "min-max")) => Some(ErrorBars::MinMax),
-        Some((_, "std")) => Some(ErrorBars::Deviation),
-        Some((at, other)) => {
-            return Err((at, Problem::unknown("kind of error bar", other, ["min-max", "std"].into_iter())));
-        }
-    };
-    if file.y.is_empty() || (file.y.len() > 1 || !file.y_names.is_empty()) && file.y_names.len() != file.y.len() {
-        let remedy = "give every expression of y its name in y-names";
-        return Err((at, Problem::Missing { what: format!("the figure '{}'", file.title), key: "y-names", remedy }));
-    }
-    if matches!(kind, FigureKind::Lines | FigureKind::Table) && file.x.is_none() {
-        let remedy = "write x = \"AXIS\"";
-        return Err((at, Problem::Missing { what: format!("the figure '{}'", file.title), key: "x", remedy }));
-    }
-    let names = file
-        .y
-        .iter()
-        .enumerate()
-        .map(|(index, text)| (text.get_ref().clone(), file.y_names.get(index).cloned().unwrap_or_default()));
-    let x_unit = file.x_unit.as_ref().map(|unit| plain(unit, "x-unit")).transpose()?.unwrap_or(1.0);
-    let x_title = file.x.as_ref().and_then(|x| made.axes.iter().find(|axis| axis.name == *x.get_ref()));
-    let time = if *kind == FigureKind::Time { "time (s)" } else { "" };
-    let made_figure = Figure {
-        title: file.title.clone(),
-        kind: *kind,
-        x: file.x.as_ref().map(|x| x.get_ref().clone()),
-        x_label: file.x_label.clone().unwrap_or_else(|| x_title.map_or(time, |axis| &axis.title).to_owned()),
-        x_unit,
-        x_log: file.x_log,
-        y: names.collect(),
-        y_label: file.y_label.clone(),
-        y_log: file.y_log,
-        series: file.series.as_ref().map(|series| series.get_ref().clone()),
-        panel: file.panel.as_ref().map(|panel| panel.get_ref().clone()),
-        error,
-        only: file.only.clone(),
-        parsed: if kind.is_of_runs() { Vec::new() } else { file.y.iter().map(parsed).collect::<Result<_, _>>()? },
-        at,
-    };
-    check_figure(made, &made_figure)?;
-    Ok(made_figure)
-}
-
-fn check_axis<'a>(made: &'a Experiment, name: &str, at: usize) -> Result<&'a Axis, Fault> {
-    let known = made.axes.iter().map(|axis| axis.name.as_str());
-    made.axes.iter().find(|axis| axis.name == name).ok_or_else(|| (at, Problem::unknown("axis", name, known)))
-}
-
-/// The expressions of a figure make sense.
-fn check_figure(made: &Experiment, figure: &Figure) -> Result<(), Fault> {
-    let wrong = |text: &str, reason| (figure.at, Problem::Expression { text: text.to_owned(), reason });
-    if figure.kind.is_of_runs() {
-        for (text, _) in &figure.y {
-            Expr::parse(text).map_err(|reason| wrong(text, reason))?;
-        }
-        return Ok(());
-    }
-    let table = Table::of_ones(made, Mode::Full);
-    let view = View { table: &table, seeds: Seeds::Mean, wrong: &BTreeMap::new(), lenient: false };
-    for (expr, (text, _)) in figure.parsed.iter().zip(&figure.y) {
-        if let Err(EvalError::Wrong(reason)) = evaluate(expr, &view) {
-            return Err(wrong(text, reason));
-        }
     }
     Ok(())
 }

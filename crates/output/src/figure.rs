@@ -4,6 +4,7 @@
 //! help, and follow the page from light to dark.
 
 mod bars;
+mod lines;
 mod scale;
 mod svg;
 
