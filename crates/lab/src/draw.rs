@@ -154,21 +154,30 @@ impl Painter<'_> {
         OutAxis { log: self.figure.y_log, ..OutAxis::new(&label) }
     }
 
-    /// How far single seeds are from the mean.
-    fn spread(&self, runs: &[Vec<Option<Array>>], subject: &Subject, x: Option<(&str, &str)>) -> Option<(f64, f64)> {
+    /// The mean of each seed.
+    fn each(&self, runs: &[Vec<Option<Array>>], subject: &Subject, x: Option<(&str, &str)>) -> Vec<f64> {
         let means = runs.iter().map(|arrays| mean(&self.numbers(arrays, subject, x)));
-        let means: Vec<f64> = means.filter(|value| value.is_finite()).collect();
+        means.filter(|value| value.is_finite()).collect()
+    }
+
+    /// How far single seeds are from the mean.
+    fn spread(&self, means: &[f64]) -> Option<(f64, f64)> {
         match self.figure.error? {
             _ if means.len() < 2 => None,
-            ErrorBars::MinMax => Some((
-                means.iter().copied().fold(f64::INFINITY, f64::min),
-                means.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            )),
+            ErrorBars::MinMax => Some(extent(means)),
             ErrorBars::Deviation => {
-                let (middle, off) = (mean(&means), deviation(&means));
+                let (middle, off) = (mean(means), deviation(means));
                 Some((middle - off, middle + off))
             }
         }
+    }
+
+    /// The ends of a bar or a line at a place that show the spread. They are no further than any seed was, as a deviation
+    /// may reach what cannot be: an index above one, a time below zero.
+    fn ends(&self, runs: &[Vec<Option<Array>>], subject: &Subject, x: Option<(&str, &str)>) -> Option<(f64, f64)> {
+        let means = self.each(runs, subject, x);
+        let (least, most) = extent(&means);
+        self.spread(&means).map(|(low, high)| (low.max(least), high.min(most)))
     }
 
     fn seeds(&self) -> Vec<Vec<Option<Array>>> {
@@ -188,7 +197,7 @@ impl Painter<'_> {
                     let value = mean(&self.numbers(&means, &subject, x));
                     let at = numbers.as_ref().map_or(place as f64, |numbers| numbers[place]);
                     series.points.push((at, value));
-                    series.spread.push(self.spread(&runs, &subject, x).unwrap_or((value, value)));
+                    series.spread.push(self.ends(&runs, &subject, x).unwrap_or((value, value)));
                 }
                 series
             });
@@ -245,7 +254,7 @@ impl Painter<'_> {
         if series.mark == Mark::Bars {
             let value = mean(&self.numbers(means, subject, x));
             series.points.push((place as f64, value));
-            series.spread.push(self.spread(runs, subject, x).unwrap_or((value, value)));
+            series.spread.push(self.ends(runs, subject, x).unwrap_or((value, value)));
             return;
         }
         let all: Vec<f64> = runs.iter().flat_map(|arrays| self.numbers(arrays, subject, x)).collect();
@@ -266,7 +275,7 @@ impl Painter<'_> {
             let x = Some((axis.as_str(), label.as_str()));
             let cells = subjects.iter().map(|subject| {
                 let value = mean(&self.numbers(&means, subject, x));
-                let off = self.spread(&runs, subject, x).map(|(low, high)| (high - low) / 2.0);
+                let off = self.spread(&self.each(&runs, subject, x)).map(|(low, high)| (high - low) / 2.0);
                 match off {
                     Some(off) => format!("{} ± {}", short(value), short(off)),
                     None => short(value),
@@ -347,4 +356,9 @@ impl Painter<'_> {
 /// The mean; NaN of nothing.
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The least and the most.
+fn extent(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(*value), most.max(*value)))
 }

@@ -61,7 +61,7 @@ pub use load::{experiments, load};
 pub use models::{Arguments, Theory, models};
 pub use plan::{Failure, LabError, Outcome, Plan, Run, runs};
 pub use quantities::Quantities;
-pub use report::{Facts, Section, html, markdown, section};
+pub use report::{Beside, Facts, Other, Section, html, markdown, section};
 pub use results::Results;
 pub use status::{Status, StatusError};
 pub use store::{Record, Store, StoreError};

@@ -1,5 +1,6 @@
 //! Reports: every figure redrawn, the claims under it, as one page of HTML and as Markdown with pictures.
 
+mod engines;
 mod html;
 mod markdown;
 
@@ -8,11 +9,12 @@ use manypath_output::Figure as Picture;
 use crate::claim::{Claim, Verdict, short};
 use crate::draw::{Drawn, draw};
 use crate::engine::Engine;
-use crate::experiment::{EngineKind, Experiment, Mode};
+use crate::experiment::{Experiment, Mode};
 use crate::plan::LabError;
 use crate::results::Results;
 use crate::store::Store;
 
+pub use engines::{Beside, Other};
 pub use html::html;
 pub use markdown::markdown;
 
@@ -29,8 +31,8 @@ pub struct Section<'a> {
     pub claims: Vec<(&'a Claim, Verdict)>,
     /// Its figures: title and picture.
     pub figures: Vec<(String, Drawn)>,
-    /// The same claims by other engines that have been run.
-    pub others: Vec<(EngineKind, Vec<Verdict>)>,
+    /// The same on other engines, as far as it has been run there.
+    pub others: Vec<Other>,
 }
 
 /// What a report says about itself.
@@ -46,36 +48,37 @@ pub struct Facts {
 ///
 /// # Errors
 /// If results cannot be read or an expression makes no sense.
+///
+/// # Panics
+/// Without an engine.
 pub fn section<'a>(
     experiment: &'a Experiment,
     (mode, seeds): (Mode, u32),
     engines: &[Box<dyn Engine>],
     store: &Store,
 ) -> Result<Section<'a>, LabError> {
-    let mut section =
-        Section { experiment, mode, runs: (0, 0), claims: Vec::new(), figures: Vec::new(), others: Vec::new() };
-    for (index, engine) in engines.iter().enumerate() {
-        let results = Results::read(experiment, (mode, seeds), engine.as_ref(), store)?;
-        if index > 0 && results.count().0 == 0 {
-            continue;
-        }
-        let table = results.table()?;
-        let verdicts = experiment.claims.iter().map(|claim| claim.judge(&table));
-        if index == 0 {
-            section.claims = experiment.claims.iter().zip(verdicts).collect();
-            section.runs = results.count();
-        } else {
-            section.others.push((engine.kind(), verdicts.collect()));
-        }
-        for figure in &experiment.figures {
-            let mut title = figure.title.clone();
-            if engines.len() > 1 {
-                title = format!("{title} ({})", engine.kind().as_str());
-            }
-            section.figures.push((title, draw(figure, &results, &table)?));
-        }
+    let (first, rest) = engines.split_first().expect("every experiment names an engine");
+    let results = Results::read(experiment, (mode, seeds), first.as_ref(), store)?;
+    let table = results.table()?;
+    let mut others = Vec::new();
+    for engine in rest {
+        others.extend(engines::other(experiment, engine.as_ref(), first.as_ref(), store)?);
     }
-    Ok(section)
+    let mut figures = Vec::new();
+    for figure in &experiment.figures {
+        let is_shared = others.iter().any(|other| !other.figures.is_empty());
+        let on = if is_shared { format!(" ({})", first.kind().as_str()) } else { String::new() };
+        figures.push((format!("{}{on}", figure.title), draw(figure, &results, &table)?));
+    }
+    figures.extend(others.iter_mut().flat_map(|other| core::mem::take(&mut other.figures)));
+    Ok(Section {
+        experiment,
+        mode,
+        runs: results.count(),
+        claims: experiment.claims.iter().map(|claim| (claim, claim.judge(&table))).collect(),
+        figures,
+        others,
+    })
 }
 
 impl Section<'_> {
@@ -123,6 +126,14 @@ fn ours(verdict: &Verdict, unit: &str) -> String {
     let numbers: Vec<String> = ours.values.iter().enumerate().map(number).collect();
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     format!("{}{unit}", numbers.join(", "))
+}
+
+/// What another engine says of a claim.
+fn theirs(verdict: &Verdict, unit: &str) -> String {
+    match verdict {
+        Verdict::NotRun(_) => sign(verdict).to_owned(),
+        _ => format!("{}: {}", sign(verdict), ours(verdict, unit)),
+    }
 }
 
 /// A sign that is read without colour.

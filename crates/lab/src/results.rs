@@ -52,6 +52,11 @@ impl<'a> Results<'a> {
         (self.runs.len(), self.wanted)
     }
 
+    /// The most runs of a case; `None` if there are none at all.
+    pub fn seeds(&self) -> Option<u32> {
+        self.runs.keys().map(|(_, seed)| *seed).max()
+    }
+
     /// The metrics of all runs.
     ///
     /// # Errors

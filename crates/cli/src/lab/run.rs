@@ -120,7 +120,7 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
     }
     bar.finish_and_clear();
     if made > 0 {
-        let command: Vec<String> = std::env::args().skip(1).collect();
+        let command = without_places(std::env::args().skip(1));
         let line = format!(
             "{}: manypath {}: {made} runs in {:.0} s, {jobs} at once, version {}",
             mode.as_str(),
@@ -132,6 +132,21 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
     }
     output::line(&format!("{made} runs made, {held} there already, {} failed ({})", failures.len(), mode.as_str()))?;
     if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} runs failed", failures.len())).into()) }
+}
+
+/// A command without the folders that this machine has for experiments and results.
+fn without_places(words: impl Iterator<Item = String>) -> Vec<String> {
+    const PLACES: [&str; 2] = ["--experiments", "--results"];
+    let mut words = words;
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        if PLACES.contains(&word.as_str()) {
+            words.next();
+        } else if !PLACES.iter().any(|place| word.strip_prefix(place).is_some_and(|rest| rest.starts_with('='))) {
+            kept.push(word);
+        }
+    }
+    kept
 }
 
 /// The values of each axis that are meant, by index; all of an axis that is not named.
@@ -177,4 +192,16 @@ fn bar(cost: f64) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_this_machine_are_no_part_of_the_command() {
+        let words =
+            "lab run --results some/where mpcc --full --experiments=there --jobs 2".split(' ').map(str::to_owned);
+        assert_eq!(without_places(words).join(" "), "lab run mpcc --full --jobs 2");
+    }
 }

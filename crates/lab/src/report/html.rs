@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::{Facts, Section, analysis, ours, paper, sign, summary, svg};
+use super::{Facts, Section, analysis, ours, paper, sign, summary, svg, theirs};
 use crate::draw::Drawn;
 use crate::load::PAPERS;
 
@@ -88,6 +88,10 @@ fn one(out: &mut String, section: &Section<'_>) {
         }
     }
     claims(out, section);
+    for other in &section.others {
+        let (head, rows) = other.table(section.experiment.engines[0]);
+        table(out, &other.title(), &head, &rows);
+    }
     if let Some(text) = &experiment.analysis {
         let _ = writeln!(out, "<p><b>Analysis.</b> {}</p>", escape(text));
     }
@@ -122,8 +126,8 @@ fn claims(out: &mut String, section: &Section<'_>) {
         return;
     }
     out.push_str("<table><thead><tr><th>verdict<th>the paper says<th>its number<th>ours (seeds)");
-    for (engine, _) in &section.others {
-        let _ = write!(out, "<th>on {}", engine.as_str());
+    for other in &section.others {
+        let _ = write!(out, "<th>on {}", other.engine.as_str());
     }
     out.push_str("<th>where</tr></thead><tbody>\n");
     for (index, (claim, verdict)) in section.claims.iter().enumerate() {
@@ -138,9 +142,8 @@ fn claims(out: &mut String, section: &Section<'_>) {
             escape(&claim.number),
             escape(&ours(verdict, &claim.unit))
         );
-        for (_, verdicts) in &section.others {
-            let other = &verdicts[index];
-            let _ = write!(out, "<td>{}: {}", sign(other), escape(&ours(other, &claim.unit)));
+        for other in &section.others {
+            let _ = write!(out, "<td>{}", escape(&theirs(&other.verdicts[index], &claim.unit)));
         }
         let _ = writeln!(out, "<td>{}<br><span class=\"soft\">{}</span></tr>", escape(&claim.place), escape(&claim.id));
     }

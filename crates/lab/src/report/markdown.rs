@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::{Facts, Section, analysis, ours, paper, sign, summary, svg};
+use super::{Facts, Section, analysis, ours, paper, sign, summary, svg, theirs};
 use crate::draw::Drawn;
 use crate::load::PAPERS;
 
@@ -66,15 +66,14 @@ fn one(out: &mut String, section: &Section<'_>, folder: &str, pictures: &mut Vec
                 let _ = write!(out, "\n![{}]({folder}/{name})\n", cell(title));
                 pictures.push((name, svg(&titled)));
             }
-            Drawn::Table { head, rows } => {
-                let _ = write!(out, "\n{title}\n\n");
-                row(out, head);
-                let _ = writeln!(out, "|{}", "---|".repeat(head.len()));
-                rows.iter().for_each(|cells| row(out, cells));
-            }
+            Drawn::Table { head, rows } => table(out, title, head, rows),
         }
     }
     claims(out, section);
+    for other in &section.others {
+        let (head, rows) = other.table(section.experiment.engines[0]);
+        table(out, &other.title(), &head, &rows);
+    }
     if let Some(text) = &experiment.analysis {
         let _ = write!(out, "\n**Analysis.** {}\n", text.trim());
     }
@@ -86,13 +85,20 @@ fn one(out: &mut String, section: &Section<'_>, folder: &str, pictures: &mut Vec
     }
 }
 
+fn table(out: &mut String, title: &str, head: &[String], rows: &[Vec<String>]) {
+    let _ = write!(out, "\n{title}\n\n");
+    row(out, head);
+    let _ = writeln!(out, "|{}", "---|".repeat(head.len()));
+    rows.iter().for_each(|cells| row(out, cells));
+}
+
 fn claims(out: &mut String, section: &Section<'_>) {
     if section.claims.is_empty() {
         return;
     }
     let mut head =
         vec!["verdict".to_owned(), "the paper says".to_owned(), "its number".to_owned(), "ours (seeds)".to_owned()];
-    head.extend(section.others.iter().map(|(engine, _)| format!("on {}", engine.as_str())));
+    head.extend(section.others.iter().map(|other| format!("on {}", other.engine.as_str())));
     head.push("where".to_owned());
     out.push('\n');
     row(out, &head);
@@ -105,9 +111,7 @@ fn claims(out: &mut String, section: &Section<'_>) {
             claim.number.clone(),
             ours(verdict, &claim.unit),
         ];
-        for (_, verdicts) in &section.others {
-            cells.push(format!("{}: {}", sign(&verdicts[index]), ours(&verdicts[index], &claim.unit)));
-        }
+        cells.extend(section.others.iter().map(|other| theirs(&other.verdicts[index], &claim.unit)));
         cells.push(format!("{}, `{}`", claim.place, claim.id));
         row(out, &cells);
     }

@@ -1,0 +1,147 @@
+//! Figures and the report as its readers see them.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use manypath_lab::{
+    Code, Drawn, Engine, EngineError, EngineKind, Experiment, Facts, Input, Mode, Plan, Quantities, Quic, Results,
+    Simulator, Store, Table, draw, experiments, html, markdown, section,
+};
+
+const EXPERIMENT: &str = r#"title = "t"
+paper = "mpcc"
+place = "p"
+about = "a"
+duration = { quick = "2s", full = "3s" }
+seeds = { quick = 3, full = 3 }
+engines = ["sim", "quic"]
+[[axis]]
+name = "cc"
+of = "controllers"
+values = ["mpcc-loss", "lia"]
+[scenario]
+topology = "two-links"
+[[scenario.connection]]
+name = "mp"
+role = "mp"
+cc = "{cc}"
+[metric.jain]
+title = "Jain's index"
+value = "jain"
+[metric.goodput]
+title = "goodput"
+unit = "Mbit/s"
+value = "goodput_bps / 1Mbit"
+[[claim]]
+id = "c"
+says = "s"
+place = "p"
+number = "n"
+value = "goodput[cc=lia]"
+least = 1
+unit = "Mbit/s"
+wrong = { cc = { lia = "mpcc-loss" } }
+[[figure]]
+title = "Fairness"
+kind = "bars"
+x = "cc"
+y = ["jain"]
+y-label = "Jain's index"
+error = "std"
+[[figure]]
+title = "Numbers"
+kind = "table"
+x = "cc"
+y = ["jain"]
+y-label = "Jain's index"
+error = "std"
+"#;
+
+fn experiment() -> Experiment {
+    let texts = [("x-fig1".to_owned(), "x-fig1.toml".to_owned(), EXPERIMENT.to_owned())];
+    experiments(&texts, Path::new(".")).unwrap().remove(0)
+}
+
+/// An engine that stands for QUIC: it takes no time, and moves half as much again as the simulator.
+#[derive(Debug)]
+struct Faster;
+
+impl Engine for Faster {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Quic
+    }
+
+    fn code(&self) -> &'static Code {
+        Quic.code()
+    }
+
+    fn run(&self, input: &Input, seed: u64) -> Result<Quantities, EngineError> {
+        let mut found = Simulator.run(input, seed)?;
+        found.0.get_mut("goodput_bps").unwrap()[0] *= 1.5;
+        Ok(found)
+    }
+}
+
+fn run(experiment: &Experiment, seeds: u32, select: &[Vec<usize>], engine: &dyn Engine, store: &Store) {
+    let mut plan = Plan::new(experiment, &[experiment], (Mode::Quick, seeds), engine, store).unwrap();
+    plan.select(select);
+    let done = plan.carry_out(engine, 1, store, &AtomicBool::new(false), &mut |_| {}).unwrap();
+    assert!(done.failures.is_empty() && done.made > 0, "{done:?}");
+}
+
+#[test]
+fn a_deviation_is_drawn_no_further_than_the_seeds_went() {
+    let experiment = experiment();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    let mut table = Table::new(&experiment, Mode::Quick, 3);
+    for case in experiment.cases(Mode::Quick) {
+        for (seed, value) in [1.0, 1.0, 0.4].into_iter().enumerate() {
+            table.set("jain", &case, u32::try_from(seed).unwrap(), value);
+        }
+    }
+    let results = Results::read(&experiment, (Mode::Quick, 3), &Simulator, &store).unwrap();
+    let Drawn::Picture(picture) = draw(&experiment.figures[0], &results, &table).unwrap() else { panic!("a table") };
+    let series = &picture.panels[0].series[0];
+    // The mean is 0.8 and the deviation 0.35: half of the bar would be about what no index can be.
+    assert!((series.points[0].1 - 0.8).abs() < 1e-9);
+    let (low, high) = series.spread[0];
+    assert!((low - (0.8 - 0.12_f64.sqrt())).abs() < 1e-9 && (high - 1.0).abs() < 1e-9, "{low} to {high}");
+    // A table says the deviation as it is.
+    let Drawn::Table { rows, .. } = draw(&experiment.figures[1], &results, &table).unwrap() else {
+        panic!("a picture")
+    };
+    assert_eq!(rows[0][1], "0.800 ± 0.346");
+}
+
+#[test]
+fn engines_stand_side_by_side_as_far_as_they_have_been_run() {
+    let experiment = experiment();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Simulator), Box::new(Faster)];
+    run(&experiment, 3, &[], engines[0].as_ref(), &store);
+    let facts = Facts { versions: "v".to_owned(), made: Vec::new() };
+    let made = || section(&experiment, (Mode::Quick, 3), &engines, &store).unwrap();
+    assert!(made().others.is_empty() && !html(&[made()], &facts).contains("on quic"));
+
+    // One case of the two, once.
+    run(&experiment, 1, &[vec![1]], &Faster, &store);
+    let part = made();
+    let other = &part.others[0];
+    assert_eq!((other.engine, other.runs, other.seeds, other.beside.len()), (EngineKind::Quic, 1, 1, 2));
+    let goodput = other.beside.iter().find(|row| row.title == "goodput").unwrap();
+    assert!(goodput.case == "cc = lia" && goodput.other > 1.3 * goodput.first.unwrap(), "{goodput:?}");
+    // Figures of other engines are drawn once all of their cases are there.
+    assert_eq!(part.figures.len(), 2);
+    let (text, _) = markdown(&[made()], &facts, "results");
+    assert!(text.contains("On quic: 1 quick run, one seed."), "{text}");
+    assert!(text.contains("| case | what | sim | quic | quic is |"), "{text}");
+    let page = html(&[made()], &facts);
+    assert!(page.contains("<th>on quic") && page.contains("goodput, Mbit/s"), "{page}");
+
+    run(&experiment, 2, &[], &Faster, &store);
+    let whole = made();
+    assert_eq!((whole.others[0].runs, whole.others[0].seeds), (4, 2));
+    assert_eq!(whole.figures[2].0, "Fairness (quic)");
+}
