@@ -144,6 +144,18 @@ fn a_claim_that_no_longer_holds_is_a_regression() {
 }
 
 #[test]
+fn claims_of_an_algorithm_fail_when_it_is_another() {
+    let folder = folder();
+    let flipped = "[{ cc = \"lia\", label = \"mpcc-loss\" }, { cc = \"mpcc-loss\", label = \"lia\" }]";
+    let text = EXPERIMENT.replacen("[\"mpcc-loss\", \"lia\"]", flipped, 1);
+    std::fs::write(folder.path().join("experiments/small.toml"), text).unwrap();
+    let run = lab(folder.path(), &["run", "small"]);
+    assert_eq!(out(&run).trim(), "4 runs made, 0 there already, 0 failed (quick)", "{}", err(&run));
+    let checked = out(&lab(folder.path(), &["check"]));
+    assert!(checked.contains("does not hold") && checked.ends_with("0 of 1 claims hold, 0 not run\n"), "{checked}");
+}
+
+#[test]
 fn what_cannot_be_done_is_said() {
     let folder = folder();
     let lab = |args: &[&str]| lab(folder.path(), args);
