@@ -19,8 +19,9 @@ pub struct Config {
     pub tolerance: f64,
     /// Search again after this long (paper 004 s6: 300 s); `None`: on demand only (spec: T).
     pub period: Option<Duration>,
-    /// Search again when a subflow's rate has changed by this share of the connection's rate since the search ended;
-    /// infinite: never.
+    /// Search again when a subflow's rate has changed by this share of the connection's rate since the search ended, in two
+    /// measurements one after the other: the rates of a few flows that share a link swing by as much for some seconds.
+    /// Infinite: never.
     pub change: f64,
 }
 
@@ -87,8 +88,8 @@ impl Tried {
 enum Stage {
     /// Trying the weight with this index.
     Trying(usize),
-    /// Holding the weight found; the subflows' rates at first, bit/s.
-    Holding(Option<[f64; 2]>),
+    /// Holding the weight found; the subflows' rates at first, bit/s, and whether the latest ones are others.
+    Holding(Option<[f64; 2]>, bool),
 }
 
 /// The search under way.
@@ -130,7 +131,7 @@ impl OmegaSearch {
     /// A search that has ended with this weight of the costly path, by somebody before.
     pub fn found(now: Time, config: Config, target: Rate, omega: f64) -> Self {
         let mut search = Self::new(now, config, target);
-        search.stage = Stage::Holding(None);
+        search.stage = Stage::Holding(None, false);
         search.omega = omega.clamp(MIN_OMEGA, MAX_OMEGA);
         search
     }
@@ -167,7 +168,7 @@ impl OmegaSearch {
 
     /// Whether the weight is found and held.
     pub const fn is_holding(&self) -> bool {
-        matches!(self.stage, Stage::Holding(_))
+        matches!(self.stage, Stage::Holding(..))
     }
 
     /// Takes the time and what each path has delivered so far; returns the paths' weights, the larger being 1.
@@ -206,20 +207,20 @@ impl OmegaSearch {
                 } else {
                     let tried = Tried { least: self.rates[0], most: self.rates[1], even: self.rates[2] };
                     self.omega = tried.omega_for(self.target.as_bps(), &self.config);
-                    self.stage = Stage::Holding(None);
+                    self.stage = Stage::Holding(None, false);
                 }
                 self.measure(now, self.config.epoch / 2);
             }
-            Stage::Holding(first) => {
+            Stage::Holding(first, before) => {
                 let changed = first.is_some_and(|first: [f64; 2]| {
                     let most = self.config.change * (first[0] + first[1]);
                     (rates[0] - first[0]).abs() > most || (rates[1] - first[1]).abs() > most
                 });
                 let old = self.config.period.is_some_and(|period| now.since(self.began) >= period);
-                if changed || old {
+                if changed && before || old {
                     self.restart(now);
                 } else {
-                    self.stage = Stage::Holding(first.or(Some(rates)));
+                    self.stage = Stage::Holding(first.or(Some(rates)), changed);
                     self.measure(now, Duration::ZERO);
                 }
             }
