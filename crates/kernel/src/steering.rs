@@ -46,6 +46,8 @@ pub struct Change {
 #[derive(Debug)]
 struct Steered {
     search: OmegaSearch,
+    /// The weight found last: whoever comes after holds it, though a search was under way.
+    found: Option<f64>,
     /// Weight and progress when the weight was set.
     since: Option<(f64, Time, [Bytes; 2])>,
     /// Delivered on the cheap and on the dear path since the search began.
@@ -98,7 +100,7 @@ impl Steering {
                 Some(found) => OmegaSearch::found(now, self.config, self.target, found.omega),
                 None => OmegaSearch::new(now, self.config, self.target),
             };
-            Steered { search, since: None, delivered: [Bytes::ZERO; 2], seen: BTreeMap::new() }
+            Steered { search, found: None, since: None, delivered: [Bytes::ZERO; 2], seen: BTreeMap::new() }
         });
         for (side, subflow) in sides {
             let before = steered.seen.insert((subflow.place, subflow.local.port()), subflow.delivered);
@@ -108,6 +110,9 @@ impl Steering {
         }
         let weights = steered.search.poll(now, steered.delivered);
         let omega = steered.search.omega();
+        if steered.search.is_holding() {
+            steered.found = Some(omega);
+        }
         let before = match steered.since {
             Some((same, ..)) if same.total_cmp(&omega).is_eq() => return None,
             Some((_, since, at)) => {
@@ -126,9 +131,9 @@ impl Steering {
 
     /// What has been found for the connections that are there.
     pub fn found(&self) -> Vec<Found> {
-        let held = self.connections.iter().filter(|(_, steered)| steered.search.is_holding());
         let target_bps = self.target.as_bps();
-        held.map(|(token, steered)| Found { token: *token, target_bps, omega: steered.search.omega() }).collect()
+        let found = |(token, steered): (&u32, &Steered)| Some(Found { token: *token, target_bps, omega: steered.found? });
+        self.connections.iter().filter_map(found).collect()
     }
 }
 
@@ -170,7 +175,7 @@ mod tests {
     }
 
     /// Runs for so many seconds over paths whose rates, packets a second, depend on the weight.
-    fn run(steering: &mut Steering, from: u64, seconds: u64, rates: impl Fn(f64) -> [u32; 2]) -> Vec<Change> {
+    fn run(steering: &mut Steering, from: u64, seconds: u64, mut rates: impl FnMut(f64) -> [u32; 2]) -> Vec<Change> {
         let mut delivered = [0; 2];
         let (mut omega, mut changes) = (1.0, Vec::new());
         for second in from..from + seconds {
@@ -219,6 +224,19 @@ mod tests {
         // For another target it is searched.
         let mut other = steering(&[Found { target_bps: 4e6, ..found }]);
         assert!(!run(&mut other, 0, 1, |_| [125, 125])[0].found);
+    }
+
+    #[test]
+    fn what_was_found_stays_found_while_it_is_searched_again() {
+        let mut steering = steering(&[]);
+        // Both paths become slower after 90 s; a search takes 60 s.
+        let mut second = 0;
+        let changes = run(&mut steering, 0, 150, |omega| {
+            second += 1;
+            if second > 90 { [31, 31] } else { rates(omega) }
+        });
+        assert!(changes[3].found && !changes.last().unwrap().found);
+        assert!((steering.found()[0].omega - changes[3].omega).abs() < 1e-12);
     }
 
     #[test]
