@@ -251,10 +251,15 @@ struct place {
 	u64 own;
 };
 
-/* Bounds what waits in a subflow, unless its program has said so itself. Once it carries data: only then is it all set up. */
+/*
+ * Bounds what waits in a subflow, once it carries data: only then is it all set up. Multipath TCP keeps what a program asks for to the
+ * connection, and from 6.7 on sets each subflow's bound to the largest number, again whenever it passes options on.
+ */
 INLINE void bound_unsent(struct sock *sk)
 {
-	if (!((struct tcp_sock *)sk)->notsent_lowat)
+	u32 held = ((struct tcp_sock *)sk)->notsent_lowat;
+
+	if (held == 0 || held == (u32)-1)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, (void *)&MOST_UNSENT, sizeof(MOST_UNSENT));
 }
 
