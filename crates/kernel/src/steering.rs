@@ -132,7 +132,8 @@ impl Steering {
     /// What has been found for the connections that are there.
     pub fn found(&self) -> Vec<Found> {
         let target_bps = self.target.as_bps();
-        let found = |(token, steered): (&u32, &Steered)| Some(Found { token: *token, target_bps, omega: steered.found? });
+        let found =
+            |(token, steered): (&u32, &Steered)| Some(Found { token: *token, target_bps, omega: steered.found? });
         self.connections.iter().filter_map(found).collect()
     }
 }

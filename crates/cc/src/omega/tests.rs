@@ -93,7 +93,7 @@ fn a_change_of_a_subflow_s_rate_searches_again() {
     run(&mut search, 149, path);
     assert!(search.is_holding());
     let mut changed = OmegaSearch::new(Time::ZERO, Config::default(), Rate::from_mbps(3.0));
-    run(&mut changed, 175, path);
+    run(&mut changed, 185, path);
     assert!(!changed.is_holding());
 }
 
