@@ -39,6 +39,9 @@ struct socket_view {
 	u32 delivered;
 	u32 lost;
 	u64 now_us;
+	/* Whether a recovery is under way. */
+	u32 recovering;
+	u32 pad;
 };
 
 /* A subflow's own state. */

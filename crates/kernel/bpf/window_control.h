@@ -49,6 +49,7 @@ INLINE void look(struct sock *sk, struct subflow *subflow, struct scope *scope)
 		.delivered = tp->delivered,
 		.lost = tp->lost,
 		.now_us = tp->tcp_mstamp,
+		.recovering = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state) >= TCP_CA_CWR,
 	};
 }
 

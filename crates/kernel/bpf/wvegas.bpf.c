@@ -5,7 +5,6 @@
 
 #define law_increase wvegas_increase
 #define law_on_ack(step, packets, limited) wvegas_on_ack(step, limited)
-#define law_on_loss wvegas_on_loss
 #define law_on_sample wvegas_on_sample
 
 #include "window_control.h"

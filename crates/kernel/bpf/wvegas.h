@@ -45,15 +45,9 @@ INLINE void wvegas_on_sample(const struct step *step, u32 rtt_us)
 
 	if (!law->base_rtt || rtt_us < law->base_rtt)
 		law->base_rtt = rtt_us;
-	law->sum += rtt_us;
-	law->samples++;
-}
-
-/* Linux: Vegas rests outside of the open state. */
-INLINE void wvegas_on_loss(const struct step *step)
-{
-	step->state->law.sum = 0;
-	step->state->law.samples = 0;
+	/* Linux: Vegas rests outside of the open state. */
+	law->sum = step->socket->recovering ? 0 : law->sum + rtt_us;
+	law->samples = step->socket->recovering ? 0 : law->samples + 1;
 }
 
 /* Draft s3.2: the share of the connection's queue follows the share of its rate. */

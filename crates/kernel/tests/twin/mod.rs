@@ -65,6 +65,8 @@ pub struct SocketView {
     pub delivered: u32,
     pub lost: u32,
     pub now_us: u64,
+    pub recovering: u32,
+    pub pad: u32,
 }
 
 /// `struct window_state` of `bpf/window.h`; `L` is the law's.
