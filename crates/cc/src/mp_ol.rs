@@ -1,14 +1,15 @@
 //! MP-OL (Zhuang et al., TNSM 2023; paper 003): online learning finds a rate, then LIA keeps it while a detector watches for
 //! the network to change.
 //!
-//! Each subflow: slow start (doubling while its utility grows), then online learning (gradient steps until the gradient
-//! changes its sign), then monitoring (LIA, until losses and delays of one monitoring period lie far from the last one's),
-//! then online learning again.
+//! Each subflow: slow start (doubling every round trip until the utility falls), then online learning (gradient steps until
+//! the gradient changes its sign), then monitoring (LIA, until losses and delays of one monitoring period lie far from the
+//! last one's), then online learning again.
 //!
 //! Where the paper is silent or cannot be followed: `beta` is 1 with rates in Mbit/s (Vivace's, which the paper cites); the
 //! rates of other subflows are frozen for a round, since the paper's gradient takes them for constant; `u_0` has an interval
 //! of its own; the three rates of a round are sent one after the other, and the base rate until results are in; a step is at
-//! most half of the rate; a timeout halves the rate and learns anew.
+//! most half of the rate; a timeout halves the rate and learns anew; what a slow-start interval brought is known a round trip
+//! after it, so that up to four times the rate that is kept has been tried by then.
 
 use manypath_core::{Bytes, Duration, Params, Rate, SpecError, SubflowId, SubflowView, Time, View};
 
@@ -81,7 +82,7 @@ struct Role {
 /// What a subflow is doing.
 #[derive(Clone, Debug)]
 enum Phase {
-    /// Doubling; the rate and report of the last interval.
+    /// Doubling every interval; the last report that came in.
     SlowStart { previous: Option<Report<Role>>, repeats: u32 },
     /// Trying `[r, r(1 - eps), r(1 + eps)]`; intervals begun and reports so far.
     Learning { begun: usize, reports: [Option<Report<Role>>; TRIES] },
@@ -101,6 +102,8 @@ struct Subflow {
     /// Others' rates, frozen for a comparison, Mbit/s.
     others: f64,
     running: bool,
+    /// Whether the application limited sending in the open interval.
+    held: bool,
     srtt: Option<Duration>,
     mss: f64,
     /// Loss rates and mean RTTs in seconds, at most `2 n`, oldest first.
@@ -149,6 +152,7 @@ impl Subflow {
             base: config.initial_rate,
             others: 0.0,
             running: false,
+            held: false,
             srtt: None,
             mss: init.mss.as_f64().max(1.0),
             records: Vec::with_capacity(2 * config.n),
@@ -170,6 +174,7 @@ impl Subflow {
 
     fn begin(&mut self, now: Time, index: usize, rate: f64) {
         self.rate = rate;
+        self.held = false;
         self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.rtt());
     }
 
@@ -198,6 +203,11 @@ impl Subflow {
         }
         self.monitor.close(now);
         match &mut self.phase {
+            // Paper 003 s4.2.1: the rate doubles every round trip; what an interval brought is known a round trip later.
+            Phase::SlowStart { .. } => {
+                self.base = if self.held { self.base } else { (self.base * 2.0).min(MAX_RATE) };
+                self.begin(now, 0, self.base);
+            }
             // Paper 003 s4.2.2: first below, then above.
             Phase::Learning { begun, .. } if *begun < TRIES => {
                 let index = *begun;
@@ -236,6 +246,7 @@ impl Subflow {
         }
     }
 
+    /// Paper 003 s4.2.1: doubling ends when the utility decreases for the first time.
     fn on_doubled(
         &mut self,
         now: Time,
@@ -244,18 +255,17 @@ impl Subflow {
         repeats: u32,
         others: f64,
     ) {
-        if !report.is_fair(self.mss) && (report.app_limited || repeats < MAX_REPEATS) {
-            let repeats = if report.app_limited { repeats } else { repeats + 1 };
-            self.phase = Phase::SlowStart { previous, repeats };
-            self.begin(now, 0, report.rate);
-            return;
-        }
-        let grew = |old: Report<Role>| utility_of(report, self.others) > utility_of(&old, self.others);
-        if report.is_fair(self.mss) && previous.is_none_or(grew) {
-            self.base = (report.rate * 2.0).min(MAX_RATE);
-            self.phase = Phase::SlowStart { previous: Some(*report), repeats: 0 };
-            self.others = others;
+        let fair = report.is_fair(self.mss);
+        let grew = |old: Report<Role>| utility_of(report, others) > utility_of(&old, others);
+        if report.app_limited {
+            // It tested no rate; the next interval is under way.
+        } else if !fair && repeats < MAX_REPEATS {
+            self.base = report.rate;
+            self.phase = Phase::SlowStart { previous, repeats: repeats + 1 };
+            self.epoch = self.epoch.wrapping_add(1);
             self.begin(now, 0, self.base);
+        } else if fair && previous.is_none_or(grew) {
+            self.phase = Phase::SlowStart { previous: Some(*report), repeats: 0 };
         } else {
             // As MPCC: back to the rate before the last doubling.
             self.base = previous.map_or(report.rate / 2.0, |old| old.rate);
@@ -365,6 +375,7 @@ impl MpOl {
                     own.start(now, others);
                 }
                 own.monitor.on_sent(now, *packet, *bytes, *app_limited);
+                own.held |= *app_limited;
                 own.advance(now, config);
             }
             Event::Acked(acked) => {

@@ -293,13 +293,22 @@ INLINE void monitor_count_losses(struct monitor *monitor, const struct path_view
 	}
 }
 
+/* Whether a closed interval was sent at its rate, but for one packet: at nine tenths of it at least, else it did not test it (the
+ * test of MPCC's release). */
+INLINE bool is_filled(const struct interval *closed, u32 mss)
+{
+	real bits = real_of((closed->bytes + mss) * 8);
+	u64 span = closed->closed_us - closed->start_us;
+
+	return closed->end != closed->first &&
+	       real_mul(bits, real_of(10)) >= real_mul(real_mul(closed->rate, real_of(span)), real_of(9));
+}
+
 /* The report of the oldest interval, if its results are known; each is reported once, in order. */
 SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path, real min_slope, struct report *report)
 {
 	struct interval *oldest;
 	u32 sent, lost, unsettled;
-	real bits;
-	u64 span;
 
 	if (!monitor || !path || !report || !monitor->count)
 		return 0;
@@ -318,16 +327,13 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 	}
 	sent = oldest->end - oldest->first;
 	lost = unsettled + (oldest->begun ? path->lost - oldest->lost_before : 0);
-	span = oldest->closed_us - oldest->start_us;
-	bits = real_of((oldest->bytes + path->mss) * 8);
 	report->epoch = oldest->epoch;
 	report->index = oldest->index;
 	report->rate = oldest->rate;
 	report->loss = sent ? real_div(real_of(lost < sent ? lost : sent), real_of(sent)) : 0;
 	report->slope = regression_slope(&oldest->regression, min_slope);
 	report->rtt = regression_mean(&oldest->regression);
-	/* Sent at less than nine tenths of its rate it did not test it (the test of MPCC's release). */
-	report->filled = sent && real_mul(bits, real_of(10)) >= real_mul(real_mul(oldest->rate, real_of(span)), real_of(9));
+	report->filled = is_filled(oldest, path->mss);
 	report->app_limited = !report->filled && !oldest->backlogged;
 	monitor_drop_oldest(monitor);
 	return 1;

@@ -66,7 +66,7 @@ struct mp_ol {
 	/* LIA's window while monitoring, and its threshold, packets. */
 	packets_q32 window;
 	packets_q32 threshold;
-	/* Slow start: rate and utility of the last interval, if there was one, and how often it was repeated. */
+	/* Slow start: rate and utility of the last interval that tested one, if any, and how often it was repeated. */
 	real previous_rate;
 	struct sreal previous;
 	u32 has_previous;
@@ -149,13 +149,25 @@ SHARED u32 mp_ol_learn(struct mp_ol *own, const struct path_view *path)
 	return 0;
 }
 
+/* Paper 003 s4.2.1: the rate doubles every round trip, unless the application limited the one that ends. */
+INLINE void mp_ol_double(struct mp_ol *own, const struct path_view *path, bool held)
+{
+	if (!held)
+		own->base = real_min(real_shift(own->base, 1), MAX_RATE);
+	mp_ol_begin(own, path, 0, own->base);
+}
+
 /* Ends the open interval when it is due, and begins the next; in learning first below, then above (paper 003 s4.2.2). */
 INLINE void mp_ol_advance(struct mp_ol *own, const struct path_view *path)
 {
 	if (!monitor_is_due(&own->monitor, path, MIN_PACKETS))
 		return;
 	monitor_close(&own->monitor, path);
-	if (own->phase == LEARNING && own->begun < TRIES) {
+	if (own->phase == SLOW_START) {
+		const struct interval *last = interval_at(&own->monitor, own->monitor.count - 1);
+
+		mp_ol_double(own, path, !last->backlogged && !is_filled(last, path->mss));
+	} else if (own->phase == LEARNING && own->begun < TRIES) {
 		u32 index = own->begun++;
 		real epsilon = real_of_ppm(tunables.epsilon_ppm);
 		real side = index == 1 ? real_sub(REAL_ONE, epsilon) : real_add(REAL_ONE, epsilon);
@@ -168,23 +180,27 @@ INLINE void mp_ol_advance(struct mp_ol *own, const struct path_view *path)
 	}
 }
 
+/* Paper 003 s4.2.1: doubling ends when the utility decreases for the first time. */
 SHARED u32 mp_ol_doubled(struct mp_ol *own, const struct path_view *path, const struct report *report)
 {
 	struct sreal utility;
 
 	if (!own || !path || !report)
 		return 0;
+	/* It tested no rate; the next interval is under way. */
+	if (report->app_limited)
+		return 0;
 	utility = utility_of(report);
-	if (!report->filled && (report->app_limited || own->repeats < MAX_REPEATS)) {
-		own->repeats += !report->app_limited;
-		mp_ol_begin(own, path, 0, report->rate);
+	if (!report->filled && own->repeats < MAX_REPEATS) {
+		own->repeats++;
+		own->base = report->rate;
+		own->epoch++;
+		mp_ol_begin(own, path, 0, own->base);
 	} else if (report->filled && (!own->has_previous || sreal_sign(sreal_sub(utility, own->previous)) > 0)) {
-		own->base = real_min(real_shift(report->rate, 1), MAX_RATE);
 		own->previous_rate = report->rate;
 		own->previous = utility;
 		own->has_previous = 1;
 		own->repeats = 0;
-		mp_ol_begin(own, path, 0, own->base);
 	} else {
 		/* As MPCC: back to the rate before the last doubling. */
 		own->base = own->has_previous ? own->previous_rate : real_shift(report->rate, -1);
@@ -386,10 +402,12 @@ INLINE void paced_on_timeout(paced_state *own, struct mp_group *group, u32 place
 	group->member[in_bounds(place)].rtt = 0;
 }
 
-/* For tests: the results of an interval as they would come in. */
+/* For tests: the results of an interval as they would come in, after its end. */
 INLINE void paced_report(paced_state *own, const struct path_view *path, const struct report *report, real others)
 {
 	(void)others;
+	if (own->phase == SLOW_START)
+		mp_ol_double(own, path, report->app_limited);
 	mp_ol_report(own, path, report);
 }
 

@@ -1,3 +1,5 @@
+use manypath_core::PacketNumber;
+
 use super::*;
 
 const CONFIG: Config = Config { n: 5, d: 0.5, epsilon: 0.05, beta: 1.0, guard: false, initial_rate: 4.0 };
@@ -71,14 +73,58 @@ fn steps_are_at_most_half_of_the_rate() {
 }
 
 #[test]
-fn slow_start_doubles_until_utility_falls() {
+fn slow_start_doubles_every_round_trip_before_results_are_in() {
+    let (mut own, _) = subflow(4.0);
+    own.start(Time::ZERO, 0.0);
+    let mut packet = 0;
+    // 5 packets over 100 ms end an interval.
+    let mut round = |own: &mut Subflow, from_ms: u64, held: bool| {
+        for at in 0..5 {
+            let now = Time::from_millis(from_ms + 25 * at);
+            own.monitor.on_sent(now, PacketNumber(packet), Bytes::new(1000), held);
+            packet += 1;
+            own.held |= held;
+            own.advance(now, &CONFIG);
+        }
+    };
+    round(&mut own, 0, false);
+    close(own.rate, 8.0);
+    round(&mut own, 100, false);
+    close(own.rate, 16.0);
+    // The application had nothing to send: the same rate again.
+    round(&mut own, 200, true);
+    close(own.rate, 16.0);
+}
+
+#[test]
+fn slow_start_ends_when_utility_falls() {
     let (mut own, mut window) = subflow(4.0);
     own.epoch = 1;
     own.on_report(Time::ZERO, &CONFIG, &report(4.0, 0.0, 0), &mut window, 0.0);
     own.on_report(Time::ZERO, &CONFIG, &report(8.0, 0.0, 0), &mut window, 0.0);
-    close(own.base, 16.0);
+    assert!(matches!(own.phase, Phase::SlowStart { .. }));
+    // 16^0.9 - 11 * 16 * 0.3 < 8^0.9: back to 8, although 32 is being tried by now.
+    own.base = 32.0;
     own.on_report(Time::ZERO, &CONFIG, &report(16.0, 0.3, 0), &mut window, 0.0);
     close(own.base, 8.0);
+    assert!(matches!(own.phase, Phase::Learning { .. }));
+    assert_eq!(own.epoch, 2);
+}
+
+#[test]
+fn slow_start_repeats_what_the_sender_could_not_fill() {
+    let (mut own, mut window) = subflow(16.0);
+    own.epoch = 1;
+    let mut short = report(8.0, 0.0, 0);
+    short.sent = Bytes::new(1000);
+    for epoch in [2, 3] {
+        own.on_report(Time::ZERO, &CONFIG, &short, &mut window, 0.0);
+        close(own.base, 8.0);
+        assert_eq!(own.epoch, epoch);
+        assert!(matches!(own.phase, Phase::SlowStart { .. }));
+    }
+    own.on_report(Time::ZERO, &CONFIG, &short, &mut window, 0.0);
+    close(own.base, 4.0);
     assert!(matches!(own.phase, Phase::Learning { .. }));
 }
 
