@@ -20,8 +20,8 @@ pub struct Config {
     /// Search again after this long (paper 004 s6: 300 s); `None`: on demand only (spec: T).
     pub period: Option<Duration>,
     /// Search again when a subflow's rate has changed by this share of the connection's rate since the search ended, in two
-    /// measurements one after the other: the rates of a few flows that share a link swing by as much for some seconds.
-    /// Infinite: never.
+    /// measurements one after the other and from the mean of the first three: the rates of a few flows that share a link
+    /// swing by as much for some seconds. Infinite: never.
     pub change: f64,
 }
 
@@ -88,8 +88,37 @@ impl Tried {
 enum Stage {
     /// Trying the weight with this index.
     Trying(usize),
-    /// Holding the weight found; the subflows' rates at first, bit/s, and whether the latest ones are others.
-    Holding(Option<[f64; 2]>, bool),
+    /// Holding the weight found.
+    Holding(Held),
+}
+
+/// The subflows' rates while a weight is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Held {
+    /// Sums of the first ones, bit/s, and how many they are.
+    sums: [f64; 2],
+    measured: u32,
+    /// Whether the latest ones are others.
+    apart: bool,
+}
+
+impl Held {
+    /// What is compared with is the mean of so many measurements.
+    const FIRST: u32 = 3;
+
+    /// Takes a measurement, in bit/s; says whether it and the one before it are apart from the first by more than this share.
+    fn is_changed(&mut self, rates: [f64; 2], share: f64) -> bool {
+        if self.measured < Self::FIRST {
+            self.sums = [self.sums[0] + rates[0], self.sums[1] + rates[1]];
+            self.measured += 1;
+            return false;
+        }
+        let first = self.sums.map(|sum| sum / f64::from(Self::FIRST));
+        let most = share * (first[0] + first[1]);
+        let before = self.apart;
+        self.apart = (rates[0] - first[0]).abs() > most || (rates[1] - first[1]).abs() > most;
+        self.apart && before
+    }
 }
 
 /// The search under way.
@@ -131,7 +160,7 @@ impl OmegaSearch {
     /// A search that has ended with this weight of the costly path, by somebody before.
     pub fn found(now: Time, config: Config, target: Rate, omega: f64) -> Self {
         let mut search = Self::new(now, config, target);
-        search.stage = Stage::Holding(None, false);
+        search.stage = Stage::Holding(Held::default());
         search.omega = omega.clamp(MIN_OMEGA, MAX_OMEGA);
         search
     }
@@ -207,20 +236,17 @@ impl OmegaSearch {
                 } else {
                     let tried = Tried { least: self.rates[0], most: self.rates[1], even: self.rates[2] };
                     self.omega = tried.omega_for(self.target.as_bps(), &self.config);
-                    self.stage = Stage::Holding(None, false);
+                    self.stage = Stage::Holding(Held::default());
                 }
                 self.measure(now, self.config.epoch / 2);
             }
-            Stage::Holding(first, before) => {
-                let changed = first.is_some_and(|first: [f64; 2]| {
-                    let most = self.config.change * (first[0] + first[1]);
-                    (rates[0] - first[0]).abs() > most || (rates[1] - first[1]).abs() > most
-                });
+            Stage::Holding(mut held) => {
+                let changed = held.is_changed(rates, self.config.change);
                 let old = self.config.period.is_some_and(|period| now.since(self.began) >= period);
-                if changed && before || old {
+                if changed || old {
                     self.restart(now);
                 } else {
-                    self.stage = Stage::Holding(first.or(Some(rates)), changed);
+                    self.stage = Stage::Holding(held);
                     self.measure(now, Duration::ZERO);
                 }
             }

@@ -98,6 +98,15 @@ fn a_change_of_a_subflow_s_rate_searches_again() {
 }
 
 #[test]
+fn one_of_the_first_measurements_alone_is_not_what_others_are_compared_with() {
+    // The first one, of the eighth ten seconds, is of a path whose window still grows.
+    let path = |second: u64, _: f64| if second < 80 { [1_000_000, 200_000] } else { [1_000_000, 1_000_000] };
+    let mut search = OmegaSearch::new(Time::ZERO, Config::default(), Rate::from_mbps(3.0));
+    run(&mut search, 230, path);
+    assert!(search.is_holding());
+}
+
+#[test]
 fn a_rate_that_is_another_for_one_measurement_changes_nothing() {
     // Measurements are 10 s long.
     let path = |second: u64, _: f64| if second / 10 == 15 { [1_000_000, 200_000] } else { [1_000_000, 1_000_000] };
