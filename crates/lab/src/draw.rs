@@ -140,11 +140,20 @@ impl Painter<'_> {
         (labels, numbers)
     }
 
+    /// Names of places without the unit that the axis names: `20packets` of `buffer (packets)` is `20`.
+    fn without_unit(&self, labels: Vec<String>) -> Vec<String> {
+        let unit = self.figure.x_label.rsplit_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+        let Some(unit) = unit else { return labels };
+        let bare = |label: &String| Some(label.strip_suffix(unit)?.to_owned()).filter(|bare| number(bare).is_some());
+        let bare: Option<Vec<String>> = labels.iter().map(bare).collect();
+        bare.unwrap_or(labels)
+    }
+
     fn picture(&self, names: Vec<String>, panels: Vec<Panel>) -> Drawn {
         // Of a distribution the numbers lie along x, and their share along y.
         let is_cdf = self.figure.kind == FigureKind::Cdf;
         let label = if is_cdf { &self.figure.y_label } else { &self.figure.x_label };
-        let x = OutAxis { log: self.figure.x_log, names, ..OutAxis::new(label) };
+        let x = OutAxis { log: self.figure.x_log, names: self.without_unit(names), ..OutAxis::new(label) };
         Drawn::Picture(OutFigure { title: self.figure.title.clone(), x, panels })
     }
 

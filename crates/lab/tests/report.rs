@@ -37,7 +37,7 @@ id = "c"
 says = "s"
 place = "p"
 number = "n"
-value = "goodput[cc=lia]"
+value = "mean(goodput[cc=lia])"
 least = 1
 unit = "Mbit/s"
 wrong = { cc = { lia = "mpcc-loss" } }
@@ -112,6 +112,27 @@ fn a_deviation_is_drawn_no_further_than_the_seeds_went() {
         panic!("a picture")
     };
     assert_eq!(rows[0][1], "0.800 ± 0.346");
+}
+
+#[test]
+fn places_do_not_say_the_unit_of_their_axis_again() {
+    let axis = "[[axis]]\nname = \"size\"\nvalues = [\"20packets\", \"80packets\"]\n[scenario]\n";
+    let figure = "kind = \"bars\"\nx = \"size\"\nx-label = \"buffer (packets)\"";
+    let text = EXPERIMENT.replace("[scenario]\n", axis).replacen("kind = \"bars\"\nx = \"cc\"", figure, 1);
+    let names = |text: &str| {
+        let texts = [("x-fig1".to_owned(), "x-fig1.toml".to_owned(), text.to_owned())];
+        let experiment = experiments(&texts, Path::new(".")).unwrap().remove(0);
+        let store = Store::new("nowhere");
+        let table = Table::new(&experiment, Mode::Quick, 3);
+        let results = Results::read(&experiment, (Mode::Quick, 3), &Simulator, &store).unwrap();
+        let Drawn::Picture(picture) = draw(&experiment.figures[0], &results, &table).unwrap() else {
+            panic!("a table")
+        };
+        picture.x.names
+    };
+    assert_eq!(names(&text), ["20", "80"]);
+    assert_eq!(names(&text.replace("buffer (packets)", "buffer")), ["20packets", "80packets"]);
+    assert_eq!(names(EXPERIMENT), ["mpcc-loss", "lia"]);
 }
 
 #[test]

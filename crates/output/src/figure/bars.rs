@@ -81,21 +81,20 @@ pub(super) fn draw(out: &mut String, series: &Series, place: &Place, x: &Scale, 
             write(out, format_args!("<path class=\"middle\" d=\"M{from:.1} {at:.1}H{to:.1}\"/>\n"));
         }
         if let Some(reach) = series.spread.get(index) {
-            one_spread(out, (from + to) / 2.0, *reach, y);
+            one_spread(out, ((from + to) / 2.0, ""), *reach, y);
         }
     }
 }
 
-/// Draws how far the values of lines and points may be off.
-pub(super) fn spread(out: &mut String, series: &Series, style: usize, x: &Scale, y: &Scale) {
+/// Draws how far the values of a line or of points may be off, so many pixels beside them.
+pub(super) fn spread(out: &mut String, series: &Series, (style, beside): (usize, f64), x: &Scale, y: &Scale) {
     for (point, reach) in series.points.iter().zip(&series.spread) {
-        // Bars of series at the same place stand a little apart.
         let Some(at) = x.place(point.0) else { continue };
-        one_spread(out, at + style as f64 - STYLES.len() as f64 / 2.0, *reach, y);
+        one_spread(out, (at + beside, &format!(" style=\"stroke: var(--c{style})\"")), *reach, y);
     }
 }
 
-fn one_spread(out: &mut String, at: f64, (low, high): (f64, f64), y: &Scale) {
+fn one_spread(out: &mut String, (at, stroke): (f64, &str), (low, high): (f64, f64), y: &Scale) {
     let (Some(low), Some(high)) = (y.place(low), y.place(high)) else { return };
     if (low - high).abs() < 1.0 {
         return;
@@ -104,7 +103,7 @@ fn one_spread(out: &mut String, at: f64, (low, high): (f64, f64), y: &Scale) {
     write(
         out,
         format_args!(
-            "<path class=\"spread\" d=\"M{left:.1} {low:.1}H{right:.1}M{at:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}\"/>\n"
+            "<path class=\"spread\"{stroke} d=\"M{left:.1} {low:.1}H{right:.1}M{at:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}\"/>\n"
         ),
     );
 }

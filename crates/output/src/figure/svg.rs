@@ -21,8 +21,10 @@ const TOP: f64 = 40.0;
 const GAP: f64 = 26.0;
 /// Room below, for tick labels and the axis label.
 const BOTTOM: f64 = 46.0;
-/// How far markers reach out of the field.
-const MARGIN: f64 = 4.0;
+/// How far markers and error bars reach out of the field.
+const MARGIN: f64 = 10.0;
+/// How far error bars of two series are from each other.
+const APART: f64 = 1.5;
 /// Length of the piece of line that goes with a label.
 const SAMPLE: f64 = 22.0;
 /// Height of a label.
@@ -94,7 +96,9 @@ pub(super) fn draw(figure: &Figure) -> String {
                 number += 1;
             } else {
                 one(&mut out, series, style, &x, &y);
-                bars::spread(&mut out, series, style, &x, &y);
+                // Error bars of series at the same place stand a little apart.
+                let apart = APART * (place as f64 - (panel.series.len() as f64 - 1.0) / 2.0);
+                bars::spread(&mut out, series, (style, apart), &x, &y);
             }
         }
         out.push_str("</svg>\n");
