@@ -122,7 +122,13 @@ pub(crate) fn lab_run(
     let store = place.store();
     let mut plans = Vec::new();
     for experiment in runs_needed(&all, &found) {
-        let Some(carrier) = carrier(experiment, wanted)? else { continue };
+        let Some(carrier) = carrier(experiment, wanted) else { continue };
+        if let Some(obstacle) = carrier.obstacle() {
+            return Err(raise::<LabError>(format!(
+                "the engine {} cannot run here: {obstacle}",
+                carrier.kind().as_str()
+            )));
+        }
         let seeds = seeds.map_or_else(|| experiment.seeds(mode), NonZeroU32::get);
         let users: Vec<&Experiment> = all.iter().filter(|user| user.runs_of == experiment.id).collect();
         let plan = Plan::new(experiment, &users, (mode, seeds), carrier.as_ref(), &store).map_err(lab)?;
@@ -157,12 +163,9 @@ pub(crate) fn lab_run(
 }
 
 /// What carries out an experiment's runs; `None` if it does not run on the engine that is wanted.
-fn carrier(experiment: &Experiment, wanted: Option<EngineKind>) -> PyResult<Option<Box<dyn Engine>>> {
+fn carrier(experiment: &Experiment, wanted: Option<EngineKind>) -> Option<Box<dyn Engine>> {
     let kind = wanted.unwrap_or(experiment.engines[0]);
-    if !experiment.engines.contains(&kind) {
-        return Ok(None);
-    }
-    engine(kind).map(Some).map_err(raise::<LabError>)
+    experiment.engines.contains(&kind).then(|| engine(kind))
 }
 
 fn lab(error: Refused) -> PyErr {
@@ -186,7 +189,7 @@ pub(crate) fn lab_check(
     let all = place.load()?;
     let mut rows: Vec<[String; 7]> = Vec::new();
     for experiment in chosen(&all, &names).map_err(raise::<LabError>)? {
-        let Some(carrier) = carrier(experiment, wanted)? else { continue };
+        let Some(carrier) = carrier(experiment, wanted) else { continue };
         let read = || Results::read(experiment, (mode, experiment.seeds(mode)), carrier.as_ref(), &place.store());
         let results = py.detach(read).map_err(lab)?;
         let table = results.table().map_err(lab)?;
@@ -242,7 +245,7 @@ pub(crate) fn lab_metrics(
     let all = place.load()?;
     let experiment = all.iter().find(|held| held.id == name);
     let experiment = experiment.ok_or_else(|| raise::<LabError>(format!("there is no experiment '{name}'")))?;
-    let Some(carrier) = carrier(experiment, wanted)? else {
+    let Some(carrier) = carrier(experiment, wanted) else {
         return Err(raise::<LabError>(format!("'{name}' does not run on that engine")));
     };
     let read = || Results::read(experiment, (mode, experiment.seeds(mode)), carrier.as_ref(), &place.store());

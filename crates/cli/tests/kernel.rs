@@ -353,3 +353,65 @@ fn paths_are_set_and_cleared_in_a_namespace() {
     assert_eq!(paths(&["accept", "4"]).code, Some(0));
     assert_eq!(paths(&["--json"]).json()["limits"]["subflows"], 3);
 }
+
+const EXPERIMENT: &str = r#"title = "Two links"
+paper = "mpcc"
+place = "Fig. 0"
+about = "A small experiment."
+duration = "2s"
+warmup = "500ms"
+engines = ["sim", "kernel"]
+[[axis]]
+name = "cc"
+of = "controllers"
+values = ["lia", "mpcc-loss", "ewtcp"]
+[scenario]
+topology = "mpcc-3b"
+[[scenario.connection]]
+name = "mp"
+role = "mp"
+cc = "{cc}"
+scheduler = "{scheduler}"
+transport = "tcp"
+[metric.goodput]
+title = "goodput"
+unit = "Mbit/s"
+value = "connection.mp.goodput_bps / 1Mbit"
+[metric.second]
+title = "second link"
+unit = "Mbit/s"
+value = "connection.mp.subflow.1.sending_bps / 1Mbit"
+"#;
+
+#[test]
+fn the_lab_runs_experiments_in_the_kernel() {
+    let place = Place::new();
+    fs::create_dir(place.path("experiments")).unwrap();
+    fs::write(place.path("experiments/small.toml"), EXPERIMENT).unwrap();
+    let (experiments, results, docs) = (place.path("experiments"), place.path("results"), place.path("docs"));
+    let lab = |args: &[&str]| {
+        let place = ["--experiments", experiments.to_str().unwrap(), "--results", results.to_str().unwrap()];
+        run(["lab"].iter().chain(args).chain(&place).copied())
+    };
+    let loaded = || run(["kernel", "status"]).out.lines().filter(|line| line.starts_with("lab")).count();
+    let before = loaded();
+    let made = lab(&["run", "small", "--engine", "kernel", "--seeds", "1"]);
+    if obstacle() {
+        return made.fails_with(&["skipped: the engine kernel cannot run here: "]);
+    }
+    assert_eq!(made.out.trim(), "2 runs made, 0 there already, 1 skipped, 0 failed (quick)", "{}", made.err);
+    assert!(made.err.contains("the kernel has no controller 'ewtcp'"), "{}", made.err);
+    assert_eq!(lab(&["run", "small", "--case", "cc=lia"]).code, Some(0));
+    let page = place.path("page.html");
+    lab(&["report", "--docs", docs.to_str().unwrap(), "--html", page.to_str().unwrap()]);
+    let text = fs::read_to_string(docs.join("results.md")).unwrap();
+    let line =
+        |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{text}")).to_owned();
+    // Both paths carry data: more than a link of 100 Mbit/s, and some of it on the second.
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let kernel = |line: &str| cells(line)[4].parse::<f64>().unwrap();
+    assert!(kernel(&line("| cc = lia | goodput")) > 100.0 && kernel(&line("| cc = lia | second")) > 10.0, "{text}");
+    // The simulator has not run this case.
+    assert_eq!(cells(&line("| cc = mpcc-loss | goodput"))[3], "–");
+    assert_eq!(loaded(), before);
+}

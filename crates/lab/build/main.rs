@@ -16,10 +16,16 @@ use sources::{Hashes, hashes};
 /// `emu-tun` is `emu` without its module `tun`.
 type Engine = (&'static str, &'static [&'static str], &'static [&'static str], bool);
 
-const ENGINES: [Engine; 3] = [
+const ENGINES: [Engine; 4] = [
     ("SIM", &["core", "session", "link", "scenario", "sim"], &[], true),
     ("THEORY", &["core", "theory"], &[], false),
     ("QUIC", &["core", "session", "link", "scenario", "emu-tun", "quic"], &["lab/src/engine/quic.rs"], true),
+    (
+        "KERNEL",
+        &["core", "link", "scenario", "emu", "kernel"],
+        &["lab/src/engine/kernel.rs", "lab/src/engine/kernel/flow.rs"],
+        false,
+    ),
 ];
 
 fn main() {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::{Engine, Quic, Simulator};
+use crate::engine::{Engine, Kernel, Quic, Simulator};
 use crate::experiment::{EngineKind, Experiment};
 use crate::models::Theory;
 
@@ -13,9 +13,6 @@ pub enum ChoiceError {
     /// No experiment and no paper has this name.
     #[error("there is no experiment '{0}': `manypath lab list` names them, and a paper's name takes all of it")]
     Experiment(String),
-    /// An engine that is not there yet.
-    #[error("the engine '{}' cannot run experiments yet: use sim", .0.as_str())]
-    Engine(EngineKind),
 }
 
 /// The nearest folder `experiments`, here or above.
@@ -55,14 +52,11 @@ pub fn runs_needed<'a>(all: &'a [Experiment], chosen: &[&'a Experiment]) -> Vec<
 }
 
 /// What carries out runs.
-///
-/// # Errors
-/// If there is no such engine yet.
-pub fn engine(kind: EngineKind) -> Result<Box<dyn Engine>, ChoiceError> {
+pub fn engine(kind: EngineKind) -> Box<dyn Engine> {
     match kind {
-        EngineKind::Sim => Ok(Box::new(Simulator)),
-        EngineKind::Theory => Ok(Box::new(Theory)),
-        EngineKind::Quic => Ok(Box::new(Quic)),
-        EngineKind::Kernel => Err(ChoiceError::Engine(kind)),
+        EngineKind::Sim => Box::new(Simulator),
+        EngineKind::Theory => Box::new(Theory),
+        EngineKind::Quic => Box::new(Quic),
+        EngineKind::Kernel => Box::new(Kernel),
     }
 }

@@ -1,7 +1,9 @@
 //! What carries out runs.
 
+mod kernel;
 mod quic;
 
+pub use kernel::Kernel;
 pub use quic::Quic;
 
 use manypath_core::{Rate, Time};
@@ -35,9 +37,28 @@ pub trait Engine: Sync {
     /// The code that decides its results.
     fn code(&self) -> &'static Code;
 
+    /// The code that decides the result of a run, in words.
+    fn code_of(&self, input: &Input) -> String {
+        self.code().of(input)
+    }
+
     /// Whether a run takes as long as its scenario says. Such runs would disturb each other: one goes on at a time.
     fn is_real_time(&self) -> bool {
         false
+    }
+
+    /// What keeps it from running anything here, and what to do about it.
+    fn obstacle(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether it can run this.
+    ///
+    /// # Errors
+    /// With what it cannot do.
+    fn check(&self, input: &Input) -> Result<(), EngineError> {
+        let _ = input;
+        Ok(())
     }
 
     /// Carries out a run.
@@ -45,6 +66,14 @@ pub trait Engine: Sync {
     /// # Errors
     /// If the input is not for this engine, or the run fails.
     fn run(&self, input: &Input, seed: u64) -> Result<Quantities, EngineError>;
+}
+
+/// The scenario that is to be run.
+fn scenario(input: &Input) -> Result<&Scenario, EngineError> {
+    match input {
+        Input::Scenario(scenario) => Ok(scenario),
+        Input::Theory(_) => Err(EngineError("no scenario to run".to_owned())),
+    }
 }
 
 /// The simulator.
@@ -61,7 +90,7 @@ impl Engine for Simulator {
     }
 
     fn run(&self, input: &Input, seed: u64) -> Result<Quantities, EngineError> {
-        let Input::Scenario(scenario) = input else { return Err(EngineError("no scenario to simulate".to_owned())) };
+        let scenario = scenario(input)?;
         let report = manypath_sim::run(scenario, seed).map_err(|error| EngineError(error.to_string()))?;
         let json = serde_json::to_value(&report).map_err(|error| EngineError(error.to_string()))?;
         let mut found = Quantities::of_json(&json);

@@ -15,12 +15,12 @@
 //! two thirds, would stay, with a layer of foreign values added. So nothing would get shorter.
 //!
 //! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-quic` and `manypath-emu` (with
-//! `tokio`) run them in real time, `manypath-cc` and `manypath-sched` say
-//! which algorithms there are, `manypath-theory` computes what the papers derive, `manypath-link` and `rand_core` draw its
-//! random states, `manypath-output` writes and reads tables; `toml` and `serde` read files and know where each value stands;
-//! `serde_json` turns reports into names and numbers; `sha2` makes
-//! the keys of runs, and of the code at build time, which `proc-macro2` reads as tokens; `libm` for functions that agree on every machine; `thiserror` for
-//! error types.
+//! `tokio`), and `manypath-kernel` (with `socket2`, which makes sockets of Multipath TCP) run them in real time,
+//! `manypath-cc` and `manypath-sched` say which algorithms there are, `manypath-theory` computes what the papers derive,
+//! `manypath-link` and `rand_core` draw its random states, `manypath-output` writes and reads tables; `toml` and `serde` read
+//! files and know where each value stands; `serde_json` turns reports into names and numbers; `sha2` makes the keys of runs,
+//! and of the code at build time, which `proc-macro2` reads as tokens; `libm` for functions that agree on every machine;
+//! `thiserror` for error types.
 
 mod axis;
 mod choose;
@@ -52,7 +52,7 @@ pub use claim::{Claim, Ours, Statement, Verdict, short};
 pub use code::Code;
 pub use compare::{Compared, compare};
 pub use draw::{Drawn, draw};
-pub use engine::{Engine, EngineError, Input, Quic, Simulator};
+pub use engine::{Engine, EngineError, Input, Kernel, Quic, Simulator};
 pub use error::{FileError, Problem};
 pub use experiment::{Case, EngineKind, Experiment, Metric, Mode};
 pub use expression::functions;

@@ -65,6 +65,8 @@ pub struct Outcome {
     pub held: usize,
     /// Runs that were made.
     pub made: usize,
+    /// Runs that the engine cannot make.
+    pub skipped: Vec<Failure>,
     /// Runs that failed.
     pub failures: Vec<Failure>,
     /// Whether the user stopped it.
@@ -92,7 +94,7 @@ pub fn runs(experiment: &Experiment, mode: Mode, seeds: u32, engine: &dyn Engine
         } else {
             continue;
         };
-        let code = engine.code().of(&input);
+        let code = engine.code_of(&input);
         for seed in 1..=seeds {
             let key = key(engine.kind(), &code, &identity, seed);
             let code = code.clone();
@@ -219,8 +221,9 @@ impl<'a> Plan<'a> {
         self.missing.retain(fits);
     }
 
-    /// Makes the missing runs on `jobs` threads, or one where they run in real time; `progress` hears the cost of each that is done. Results are written
-    /// while it goes on; when `stop` becomes true, runs under way are finished and written.
+    /// Makes the missing runs that the engine can make, on `jobs` threads, or one where they run in real time; `progress`
+    /// hears of each that is done or skipped. Results are written while it goes on; when `stop` becomes true, runs under way
+    /// are finished and written.
     ///
     /// # Errors
     /// If results cannot be written.
@@ -236,13 +239,23 @@ impl<'a> Plan<'a> {
         let threads = if engine.is_real_time() { 1 } else { jobs };
         let (sender, receiver) = mpsc::channel();
         let mut outcome = Outcome { held: self.held, ..Outcome::default() };
+        let mut able = Vec::new();
+        for run in &self.missing {
+            match engine.check(&run.input) {
+                Ok(()) => able.push(run),
+                Err(error) => {
+                    outcome.skipped.push(self.failure(run, error.to_string()));
+                    progress(run);
+                }
+            }
+        }
         std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, self.missing.len().max(1)) {
-                let (sender, next) = (sender.clone(), &next);
+            for _ in 0..threads.clamp(1, able.len().max(1)) {
+                let (sender, next, able) = (sender.clone(), &next, &able);
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
                         let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(run) = self.missing.get(index) else { break };
+                        let Some(run) = able.get(index) else { break };
                         let result = engine.run(&run.input, u64::from(run.seed));
                         if sender.send((index, result)).is_err() {
                             break;
@@ -253,7 +266,7 @@ impl<'a> Plan<'a> {
             drop(sender);
             let (mut waiting, mut written) = (Vec::new(), Instant::now());
             for (index, result) in receiver {
-                let run = &self.missing[index];
+                let run = able[index];
                 match result {
                     Ok(quantities) => waiting.push(self.record(run, engine, quantities)),
                     Err(error) => outcome.failures.push(self.failure(run, error.to_string())),
@@ -270,7 +283,7 @@ impl<'a> Plan<'a> {
             outcome.made += waiting.len();
             Ok::<(), LabError>(())
         })?;
-        outcome.stopped = outcome.made + outcome.failures.len() < self.missing.len();
+        outcome.stopped = outcome.made + outcome.failures.len() < able.len();
         Ok(outcome)
     }
 

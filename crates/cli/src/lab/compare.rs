@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use manypath_lab::{Compared, Mode, Results, compare, short};
+use manypath_lab::{Compared, Mode, Results, compare, engine, short};
 use serde::Serialize;
 
-use super::place::{Length, Place, chosen, engine};
+use super::place::{Length, Place, chosen};
 use crate::output;
 
 /// Compare two algorithms in every experiment that has both
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let store = args.place.store()?;
     let mut rows = Vec::new();
     for experiment in chosen(&all, &args.names)? {
-        let engine = engine(experiment.engines[0])?;
+        let engine = engine(experiment.engines[0]);
         let mode = args.length.mode().unwrap_or(Mode::Quick);
         let results = Results::read(experiment, (mode, experiment.seeds(mode)), engine.as_ref(), &store)?;
         for Compared { metric, unit, means, larger, cases, .. } in compare(&results.table()?, &args.first, &args.second)

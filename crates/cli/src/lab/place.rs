@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use manypath_lab::{Engine, EngineKind, Experiment, Mode, Store};
+use manypath_lab::{EngineKind, Experiment, Mode, Store};
 
 /// The file among results that says how they were made.
 const LOG: &str = "log.txt";
@@ -92,11 +92,6 @@ pub(super) fn axis_value(experiment: &Experiment, text: &str) -> Result<(usize, 
         bail!("{} has no {name} '{label}'; there are {known}", experiment.id);
     };
     Ok((at, index))
-}
-
-/// What carries out runs.
-pub(super) fn engine(kind: EngineKind) -> Result<Box<dyn Engine>> {
-    Ok(manypath_lab::engine(kind)?)
 }
 
 /// How much is run.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use manypath_lab::{Engine, Experiment, Facts, Mode, Section, Store, html, markdown, section};
+use manypath_lab::{Engine, Experiment, Facts, Mode, Section, Store, engine, html, markdown, section};
 use manypath_output::write_file;
 
-use super::place::{Length, Place, chosen, engine, log};
+use super::place::{Length, Place, chosen, log};
 use crate::output;
 
 /// Draw the figures and write a page
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 
 /// The section of full runs where all are there, else of quick ones, unless the user says.
 fn one<'a>(args: &Args, experiment: &'a Experiment, store: &Store) -> Result<Section<'a>> {
-    let engines = experiment.engines.iter().map(|kind| engine(*kind)).collect::<Result<Vec<Box<dyn Engine>>>>()?;
+    let engines: Vec<Box<dyn Engine>> = experiment.engines.iter().map(|kind| engine(*kind)).collect();
     let made = |mode| section(experiment, (mode, experiment.seeds(mode)), &engines, store);
     if let Some(mode) = args.length.mode() {
         return Ok(made(mode)?);
@@ -75,8 +75,8 @@ fn facts(args: &Args, sections: &[Section<'_>]) -> Result<Facts> {
     let mut engines: Vec<_> = sections.iter().flat_map(|section| section.experiment.engines.clone()).collect();
     engines.sort_unstable();
     engines.dedup();
-    let codes = engines.into_iter().map(|kind| Ok(format!("{} {}", kind.as_str(), engine(kind)?.code().version())));
-    let codes = codes.collect::<Result<Vec<String>>>()?;
+    let codes = engines.into_iter().map(|kind| format!("{} {}", kind.as_str(), engine(kind).code().version()));
+    let codes: Vec<String> = codes.collect();
     let modes: Vec<&str> = sections.iter().map(|section| section.mode.as_str()).collect();
     let made = log(&args.place)?.into_iter().filter(|line| modes.iter().any(|mode| line.starts_with(mode)));
     Ok(Facts {

@@ -1,5 +1,6 @@
 //! `lab run`: makes the runs that are not there yet.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use manypath_lab::{Engine, EngineKind, Experiment, Failure, Mode, Plan, runs_needed};
+use manypath_lab::{Engine, EngineKind, Experiment, Failure, Mode, Plan, engine, runs_needed};
 
-use super::place::{Length, Place, add_to_log, axis_value, chosen, engine, parse_engine};
+use super::place::{Length, Place, add_to_log, axis_value, chosen, parse_engine};
 use crate::interrupt::Interrupt;
 use crate::{CheckFailed, output};
 
@@ -86,7 +87,10 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         if !experiment.engines.contains(&kind) {
             continue;
         }
-        let engine = engine(kind)?;
+        let engine = engine(kind);
+        if let Some(obstacle) = engine.obstacle() {
+            bail!("skipped: the engine {} cannot run here: {obstacle}", kind.as_str());
+        }
         let seeds = args.seeds.map_or_else(|| experiment.seeds(mode), NonZeroU32::get);
         let users: Vec<&Experiment> = all.iter().filter(|user| user.runs_of == experiment.id).collect();
         let mut plan = Plan::new(experiment, &users, (mode, seeds), engine.as_ref(), &store)?;
@@ -102,13 +106,17 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
     }
     let begun = Instant::now();
     let bar = bar(plans.iter().map(|(plan, _)| plan.cost()).sum());
-    let (mut made, mut held, mut failures): (usize, usize, Vec<Failure>) = (0, 0, Vec::new());
+    let (mut made, mut held, mut skipped, mut failures) = (0, 0, 0, Vec::new());
     for (plan, engine) in &plans {
         bar.set_message(plan.experiment().id.clone());
         let mut progress = |run: &manypath_lab::Run| bar.inc(units(run.cost));
         let outcome = plan.carry_out(engine.as_ref(), jobs, &store, stop, &mut progress)?;
         made += outcome.made;
         held += outcome.held;
+        for (reason, count) in by_reason(&outcome.skipped) {
+            skipped += count;
+            bar.suspend(|| eprintln!("{}: {count} runs skipped: {reason}", plan.experiment().id));
+        }
         for failure in &outcome.failures {
             bar.suspend(|| eprintln!("{}: {}", failure.run, failure.reason));
         }
@@ -130,8 +138,17 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         );
         add_to_log(&args.place, &line)?;
     }
-    output::line(&format!("{made} runs made, {held} there already, {} failed ({})", failures.len(), mode.as_str()))?;
-    if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} runs failed", failures.len())).into()) }
+    let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+    let failed = failures.len();
+    output::line(&format!("{made} runs made, {held} there already{skipped}, {failed} failed ({})", mode.as_str()))?;
+    if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{failed} runs failed")).into()) }
+}
+
+/// How many runs each reason keeps from being made.
+fn by_reason(skipped: &[Failure]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    skipped.iter().for_each(|failure| *counts.entry(failure.reason.as_str()).or_default() += 1);
+    counts
 }
 
 /// A command without the folders that this machine has for experiments and results.

@@ -46,9 +46,13 @@ impl Engine for Quic {
         true
     }
 
+    fn check(&self, input: &Input) -> Result<(), EngineError> {
+        check(super::scenario(input)?)
+    }
+
     fn run(&self, input: &Input, seed: u64) -> Result<Quantities, EngineError> {
-        let Input::Scenario(scenario) = input else { return Err(EngineError("no scenario to run".to_owned())) };
-        check(scenario)?;
+        self.check(input)?;
+        let scenario = super::scenario(input)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         runtime.map_err(|error| failed(&error))?.block_on(run(scenario, seed))
     }

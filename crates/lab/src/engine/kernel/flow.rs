@@ -1,0 +1,203 @@
+//! A connection between the namespaces, from its start to its end.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use manypath_emu::tun::Namespace;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::failed;
+use crate::engine::EngineError;
+
+/// What is written and read at once.
+const CHUNK: usize = 128 * 1024;
+/// How long calls wait before they look whether the run is over.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A connection that is wanted.
+pub(super) struct Wish<'a> {
+    pub(super) client: &'a Namespace,
+    pub(super) server: &'a Namespace,
+    /// The controller's name in the kernel.
+    pub(super) controller: &'a str,
+    /// Multipath TCP, or plain TCP.
+    pub(super) is_multipath: bool,
+    pub(super) from: Ipv4Addr,
+    pub(super) to: SocketAddr,
+    pub(super) start: Instant,
+    /// What is sent; as much as it can without.
+    pub(super) size: Option<u64>,
+}
+
+/// What both ends of a connection and its owner share.
+#[derive(Debug, Default)]
+struct Shared {
+    received: AtomicU64,
+    stop: AtomicBool,
+    /// How long the file took, seconds.
+    completion: Mutex<Option<f64>>,
+    error: Mutex<Option<String>>,
+}
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Remembers what went wrong, unless the run is over.
+    fn fail(&self, what: &str, error: &std::io::Error) {
+        if !self.is_over()
+            && let Ok(mut held) = self.error.lock()
+        {
+            held.get_or_insert(format!("cannot {what}: {error}"));
+        }
+    }
+}
+
+/// A connection under way; it ends when dropped.
+#[derive(Debug)]
+pub(super) struct Flow {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flow {
+    /// Listens at the server; the client connects and sends when it is time.
+    pub(super) fn start(wish: &Wish<'_>) -> Result<Self, EngineError> {
+        let Wish { from, to, start, size, .. } = *wish;
+        let listener = open(wish.server, wish)?;
+        let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, to.port()));
+        let listen = listener.bind(&anywhere.into()).and_then(|()| listener.listen(1));
+        listen.and_then(|()| listener.set_nonblocking(true)).map_err(|error| failed(&error))?;
+        let client = open(wish.client, wish)?;
+        client.bind(&SocketAddr::from((from, 0)).into()).map_err(|error| failed(&error))?;
+        let shared = Arc::new(Shared::default());
+        let (sender, receiver) = (Arc::clone(&shared), Arc::clone(&shared));
+        let send = move || {
+            thread::sleep(start.saturating_duration_since(Instant::now()));
+            match client.connect(&to.into()) {
+                Ok(()) => write(&client, size, &sender),
+                Err(error) => sender.fail("connect", &error),
+            }
+        };
+        let receive = move || {
+            // Further subflows come in by the port that the first came in by, while it listens.
+            if let Some(socket) = accept(&listener, &receiver) {
+                read(&socket, size, start, &receiver);
+            }
+        };
+        Ok(Self { shared, threads: vec![thread::spawn(send), thread::spawn(receive)] })
+    }
+
+    /// Bytes that the server has read.
+    pub(super) fn received(&self) -> u64 {
+        self.shared.received.load(Ordering::Relaxed)
+    }
+
+    /// Whether its file has arrived.
+    pub(super) fn is_done(&self) -> bool {
+        self.shared.completion.lock().is_ok_and(|held| held.is_some())
+    }
+
+    /// What went wrong.
+    pub(super) fn error(&self) -> Option<String> {
+        self.shared.error.lock().ok()?.clone()
+    }
+
+    /// Ends it. How long its file took, seconds, if it has arrived.
+    pub(super) fn stop(mut self) -> Result<Option<f64>, EngineError> {
+        self.end();
+        self.error()
+            .map_or_else(|| Ok(self.shared.completion.lock().ok().and_then(|held| *held)), |error| Err(failed(&error)))
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A panic in it has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn open(namespace: &Namespace, wish: &Wish<'_>) -> Result<Socket, EngineError> {
+    let controller = wish.controller.to_owned();
+    let protocol = if wish.is_multipath { Protocol::MPTCP } else { Protocol::TCP };
+    let opened = namespace.run(move || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
+        socket.set_reuse_address(true)?;
+        socket.set_tcp_congestion(controller.as_bytes())?;
+        socket.set_write_timeout(Some(LOOK))?;
+        Ok::<_, std::io::Error>(socket)
+    });
+    let controller = wish.controller;
+    opened.map_err(|error| failed(&format_args!("cannot open a socket with the controller {controller}: {error}")))
+}
+
+fn is_patience(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+fn accept(listener: &Socket, shared: &Shared) -> Option<Socket> {
+    while !shared.is_over() {
+        match listener.accept() {
+            Ok((socket, _)) => {
+                let ready = socket.set_nonblocking(false).and_then(|()| socket.set_read_timeout(Some(LOOK)));
+                return ready.map_err(|error| shared.fail("read", &error)).is_ok().then_some(socket);
+            }
+            Err(error) if is_patience(&error) => thread::sleep(Duration::from_millis(1)),
+            Err(error) => {
+                shared.fail("accept", &error);
+                return None;
+            }
+        }
+    }
+    None
+}
+
+fn write(mut socket: &Socket, size: Option<u64>, shared: &Shared) {
+    let chunk = vec![0x5a; CHUNK];
+    let mut left = size.unwrap_or(u64::MAX);
+    while left > 0 && !shared.is_over() {
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
+        match socket.write(&chunk[..most]) {
+            Ok(written) => left -= written as u64,
+            Err(error) if is_patience(&error) => {}
+            Err(error) => return shared.fail("send", &error),
+        }
+    }
+    // What is closed while data waits may be cut off.
+    while !shared.is_over() && shared.completion.lock().is_ok_and(|held| held.is_none()) {
+        thread::sleep(LOOK);
+    }
+}
+
+fn read(mut socket: &Socket, size: Option<u64>, start: Instant, shared: &Shared) {
+    let mut chunk = vec![0; CHUNK];
+    while !shared.is_over() {
+        match socket.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(read) => {
+                let before = shared.received.fetch_add(read as u64, Ordering::Relaxed);
+                if size.is_some_and(|size| before + read as u64 >= size)
+                    && let Ok(mut completion) = shared.completion.lock()
+                {
+                    *completion = Some(start.elapsed().as_secs_f64());
+                    return;
+                }
+            }
+            Err(error) if is_patience(&error) => {}
+            Err(error) => return shared.fail("receive", &error),
+        }
+    }
+}
