@@ -135,6 +135,9 @@ fn a_claim_that_no_longer_holds_is_a_regression() {
     assert_eq!(checked.status.code(), Some(1));
     assert!(err(&checked).contains("held before and no longer hold: small.lia-starts-faster"), "{}", err(&checked));
     assert!(out(&checked).contains("HELD BEFORE"));
+    // Nothing is asked of the variation of a claim that does not hold.
+    let wrong = lab(folder.path(), &["check", "--wrong"]);
+    assert_eq!((wrong.status.code(), out(&wrong).trim()), (Some(0), "0 of 0 claims hold, 0 not run"));
     // A claim that its wrong variation leaves standing is no claim.
     let blind = EXPERIMENT.replace("lia = \"mpcc-loss\"", "lia = \"lia\"");
     std::fs::write(folder.path().join("experiments/small.toml"), blind).unwrap();

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
-use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Results, Status, Store, Verdict};
+use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Results, Status, Store, Verdict, engine};
 use serde::Serialize;
 
-use super::place::{Length, Place, chosen, engine, parse_engine};
+use super::place::{Length, Place, chosen, parse_engine};
 use crate::{CheckFailed, output};
 
 /// Judge the papers' claims by what has been run
@@ -15,7 +15,7 @@ use crate::{CheckFailed, output};
 /// and the paper's words in short. Ends with 1 if a claim that held before, by `experiments/status.toml`, no longer holds.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath lab check\n  manypath lab check mpcc --full\n  \
-    manypath lab check --wrong           # every claim fails under its wrong variation\n  \
+    manypath lab check --wrong           # every claim that holds fails under its wrong variation\n  \
     manypath lab check --update          # remember what holds")]
 pub(super) struct Args {
     /// Experiments or papers; all without it
@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
     engine: Option<EngineKind>,
 
-    /// Put each claim's wrong variation in place: ends with 1 if a claim still holds
+    /// Put the wrong variation of each claim that holds in place: ends with 1 if it still holds
     #[arg(long, conflicts_with = "update")]
     wrong: bool,
 
@@ -77,9 +77,15 @@ pub(super) fn run(args: &Args) -> Result<()> {
         let (mode, results) = results(args, experiment, kind, &store)?;
         let table = results.table()?;
         for claim in &experiment.claims {
-            let verdict =
-                if args.wrong { claim.judge_wrong(&table) } else { None }.unwrap_or_else(|| claim.judge(&table));
-            let held = status.held(&experiment.id, &claim.id, mode);
+            let mut verdict = claim.judge(&table);
+            if args.wrong {
+                // What does not hold anyway may well hold the other way round.
+                if !matches!(verdict, Verdict::Holds(_)) {
+                    continue;
+                }
+                verdict = claim.judge_wrong(&table).unwrap_or(verdict);
+            }
+            let held = status.held(&experiment.id, &claim.id, mode) && !args.wrong;
             let fails = matches!(verdict, Verdict::Fails(_));
             rows.push(row(experiment, claim, mode, &verdict, held && fails && kind == experiment.engines[0]));
             if kind == experiment.engines[0] {
@@ -105,7 +111,7 @@ fn results<'a>(
     kind: EngineKind,
     store: &Store,
 ) -> Result<(Mode, Results<'a>)> {
-    let engine = engine(kind)?;
+    let engine = engine(kind);
     let read = |mode| Results::read(experiment, (mode, experiment.seeds(mode)), engine.as_ref(), store);
     if let Some(mode) = args.length.mode() {
         return Ok((mode, read(mode)?));
