@@ -153,6 +153,8 @@ fn has(kept: &str, needed: &[String]) -> bool {
 pub struct Plan<'a> {
     experiment: &'a Experiment,
     missing: Vec<Run>,
+    /// Runs that the engine cannot make, and why.
+    skipped: Vec<(Run, String)>,
     held: usize,
     kept: Vec<String>,
 }
@@ -181,9 +183,17 @@ impl<'a> Plan<'a> {
         }
         let held = total - missing.len();
         let mut missing: Vec<Run> = missing.into_values().collect();
+        let mut skipped = Vec::new();
+        missing.retain(|run| match engine.check(&run.input) {
+            Ok(()) => true,
+            Err(error) => {
+                skipped.push((run.clone(), error.to_string()));
+                false
+            }
+        });
         // Long runs first: at the end no thread waits for one.
         missing.sort_by(|a, b| b.cost.total_cmp(&a.cost).then_with(|| (&a.case, a.seed).cmp(&(&b.case, b.seed))));
-        Ok(Self { experiment, missing, held, kept })
+        Ok(Self { experiment, missing, skipped, held, kept })
     }
 
     /// The experiment.
@@ -219,10 +229,11 @@ impl<'a> Plan<'a> {
     pub fn select(&mut self, values: &[Vec<usize>]) {
         let fits = |run: &Run| run.case.0.iter().zip(values).all(|(own, some)| some.is_empty() || some.contains(own));
         self.missing.retain(fits);
+        self.skipped.retain(|(run, _)| fits(run));
     }
 
     /// Makes the missing runs that the engine can make, on `jobs` threads, or one where they run in real time; `progress`
-    /// hears of each that is done or skipped. Results are written while it goes on; when `stop` becomes true, runs under way
+    /// hears of each that is done. Results are written while it goes on; when `stop` becomes true, runs under way
     /// are finished and written.
     ///
     /// # Errors
@@ -238,24 +249,15 @@ impl<'a> Plan<'a> {
         let next = AtomicUsize::new(0);
         let threads = if engine.is_real_time() { 1 } else { jobs };
         let (sender, receiver) = mpsc::channel();
-        let mut outcome = Outcome { held: self.held, ..Outcome::default() };
-        let mut able = Vec::new();
-        for run in &self.missing {
-            match engine.check(&run.input) {
-                Ok(()) => able.push(run),
-                Err(error) => {
-                    outcome.skipped.push(self.failure(run, error.to_string()));
-                    progress(run);
-                }
-            }
-        }
+        let skipped = self.skipped.iter().map(|(run, reason)| self.failure(run, reason.clone())).collect();
+        let mut outcome = Outcome { held: self.held, skipped, ..Outcome::default() };
         std::thread::scope(|scope| {
-            for _ in 0..threads.clamp(1, able.len().max(1)) {
-                let (sender, next, able) = (sender.clone(), &next, &able);
+            for _ in 0..threads.clamp(1, self.missing.len().max(1)) {
+                let (sender, next) = (sender.clone(), &next);
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
                         let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(run) = able.get(index) else { break };
+                        let Some(run) = self.missing.get(index) else { break };
                         let result = engine.run(&run.input, u64::from(run.seed));
                         if sender.send((index, result)).is_err() {
                             break;
@@ -266,7 +268,7 @@ impl<'a> Plan<'a> {
             drop(sender);
             let (mut waiting, mut written) = (Vec::new(), Instant::now());
             for (index, result) in receiver {
-                let run = able[index];
+                let run = &self.missing[index];
                 match result {
                     Ok(quantities) => waiting.push(self.record(run, engine, quantities)),
                     Err(error) => outcome.failures.push(self.failure(run, error.to_string())),
@@ -283,7 +285,7 @@ impl<'a> Plan<'a> {
             outcome.made += waiting.len();
             Ok::<(), LabError>(())
         })?;
-        outcome.stopped = outcome.made + outcome.failures.len() < able.len();
+        outcome.stopped = outcome.made + outcome.failures.len() < self.missing.len();
         Ok(outcome)
     }
 
