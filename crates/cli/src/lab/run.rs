@@ -100,7 +100,9 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
     if plans.is_empty() {
         bail!("none of these runs on that engine: `manypath lab list --json` says which do");
     }
+    let is_real_time = plans.iter().all(|(_, engine)| engine.is_real_time());
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let jobs = if is_real_time { 1 } else { jobs };
     if args.dry_run {
         return dry_run(&plans, jobs);
     }

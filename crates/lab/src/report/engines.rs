@@ -116,7 +116,7 @@ impl Other {
                 format!("{}{unit}", row.title),
                 row.first.map_or("–".to_owned(), crate::claim::short),
                 crate::claim::short(row.other),
-                apart.filter(|apart| apart.is_finite()).map_or("–".to_owned(), |apart| format!("{apart:+.0}%")),
+                apart.filter(|apart| apart.is_finite()).map_or("–".to_owned(), |apart| format!("{apart:+.1}%")),
             ]
         };
         (head, self.beside.iter().map(row).collect())

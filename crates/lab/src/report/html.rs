@@ -14,6 +14,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 3rem; } h3 { font-
 p, li { max-width: 70rem; } .soft { color: var(--soft); }
 table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); }
+caption { text-align: left; padding: .3rem 0; }
 td.sign { white-space: nowrap; font-weight: 600; }
 svg.figure { max-width: 100%; height: auto; display: block; margin: .8rem 0; }
 ";
