@@ -263,6 +263,70 @@ INLINE void bound_unsent(struct sock *sk)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, (void *)&MOST_UNSENT, sizeof(MOST_UNSENT));
 }
 
+/*
+ * Bytes that the kernel's scheduler hands to a subflow at a time, at most: what may wait, and the piece that goes beyond it.
+ */
+#define MOST_HANDED 49152
+/* Bounds of a send buffer, as a multiple of the window: the kernel's own, and ours. */
+#define LEAST_BUFFERS 2
+#define MOST_BUFFERS 64
+/* Bytes of a send buffer beyond which the kernel's arithmetic might overflow. */
+#define MOST_BUFFERED (1 << 29)
+
+/* Microseconds until a subflow has delivered what it was handed. */
+INLINE u64 time_to_deliver(const struct mp_info *info)
+{
+	u64 window = (u64)info->cwnd * info->mss;
+
+	return info->family && window ? info->srtt_us * (window + MOST_HANDED) / window : 0;
+}
+
+/* The longest such time of the other subflows, in own round-trip times; rounded up, at least one. */
+INLINE u64 wait_for_others(const struct mp_connection *connection, u32 own)
+{
+	u64 longest = 0, srtt_us = connection->info[own & (MP_SUBFLOWS - 1)].srtt_us;
+	u32 place;
+
+	for (place = 0; place < MP_SUBFLOWS; place++) {
+		u64 time = time_to_deliver(&connection->info[place]);
+
+		if (place != own && time > longest)
+			longest = time;
+	}
+	return srtt_us && longest > srtt_us ? (longest + srtt_us - 1) / srtt_us : 1;
+}
+
+/*
+ * How many windows the subflow's send buffer holds; the connection's is the sum of them. It keeps what was sent until all before it
+ * has arrived, so that a subflow goes on sending only if there is room for what it delivers while the slowest one delivers what it
+ * was handed (RFC 6182 s5.3: twice the sum of all rates, times the longest round trip). The kernel's own two windows last for a
+ * round trip of the own subflow.
+ */
+SEC("struct_ops/sndbuf_expand")
+u32 BPF_PROG(sndbuf_expand, struct sock *sk)
+{
+	struct subflow *subflow = subflow_of(sk);
+	struct mp_connection *connection;
+	u64 buffers, window, most;
+	u32 token, own;
+
+	if (!subflow || subflow->place >= MP_SUBFLOWS)
+		return LEAST_BUFFERS;
+	token = subflow->token;
+	own = subflow->place;
+	connection = bpf_map_lookup_elem(&connections, &token);
+	if (!connection)
+		return LEAST_BUFFERS;
+	window = (u64)((struct tcp_sock *)sk)->snd_cwnd * ((struct tcp_sock *)sk)->mss_cache;
+	most = window ? MOST_BUFFERED / window : MOST_BUFFERS;
+	if (most > MOST_BUFFERS)
+		most = MOST_BUFFERS;
+	buffers = LEAST_BUFFERS * wait_for_others(connection, own);
+	if (buffers > most)
+		buffers = most;
+	return buffers > LEAST_BUFFERS ? (u32)buffers : LEAST_BUFFERS;
+}
+
 INLINE void find_place(struct subflow *subflow, struct place *place)
 {
 	u32 token = subflow->token, own = subflow->place;

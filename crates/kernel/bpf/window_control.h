@@ -228,6 +228,7 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 		.ssthresh = (void *)ssthresh,                                                                               \
 		.cwnd_event = (void *)cwnd_event,                                                                           \
 		.undo_cwnd = (void *)undo_cwnd,                                                                             \
+		.sndbuf_expand = (void *)sndbuf_expand,                                                                     \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                                           \
 		.name = #kernel_name,                                                                                       \
 	}
