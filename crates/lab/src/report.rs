@@ -65,7 +65,8 @@ pub fn section<'a>(
         others.extend(engines::other(experiment, engine.as_ref(), first.as_ref(), store)?);
     }
     let mut figures = Vec::new();
-    for figure in &experiment.figures {
+    // Nothing is drawn of what has not been run at all.
+    for figure in experiment.figures.iter().filter(|_| results.count().0 > 0) {
         let is_shared = others.iter().any(|other| !other.figures.is_empty());
         let on = if is_shared { format!(" ({})", first.kind().as_str()) } else { String::new() };
         figures.push((format!("{}{on}", figure.title), draw(figure, &results, &table)?));

@@ -141,9 +141,10 @@ fn engines_stand_side_by_side_as_far_as_they_have_been_run() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Simulator), Box::new(Faster)];
+    let made = || section(&experiment, (Mode::Quick, 3), &engines, &store).unwrap();
+    assert!(made().figures.is_empty(), "an empty picture");
     run(&experiment, 3, &[], engines[0].as_ref(), &store);
     let facts = Facts { versions: "v".to_owned(), made: Vec::new() };
-    let made = || section(&experiment, (Mode::Quick, 3), &engines, &store).unwrap();
     assert!(made().others.is_empty() && !html(&[made()], &facts).contains("on quic"));
 
     // One case of the two, once.
