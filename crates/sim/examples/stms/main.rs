@@ -1,6 +1,6 @@
 //! STMS (Shi et al., ATC 2018: paper 002) in the setting of its section 2.1 over Multipath TCP: prints what the schedulers do
 //! there, line by line. `cargo run --release -p manypath-sim --example stms -- [SEEDS] [CC...]`; without arguments five seeds of
-//! `cubic` and of `reno`, as in `docs/stms.md`.
+//! `cubic` as Linux has it (`hystart=classic`), of plain `cubic` and of `reno`, as in `docs/stms.md`.
 #![allow(clippy::print_stdout)] // it is what the program is for
 
 use std::num::NonZeroUsize;
@@ -193,7 +193,7 @@ fn main() -> Result<(), Failure> {
     let seeds = words.next().map_or(Ok(5), |text| text.parse())?;
     let mut ccs: Vec<String> = words.collect();
     if ccs.is_empty() {
-        ccs = ["cubic", "reno"].map(str::to_owned).to_vec();
+        ccs = ["cubic:hystart=classic", "cubic", "reno"].map(str::to_owned).to_vec();
     }
     ccs.iter().try_for_each(|cc| Setting { cc: format!("connection.cc={cc}"), seeds }.print())
 }
