@@ -141,6 +141,8 @@ fn weights() -> Result<Vec<f64>, Failure> {
 fn steered(epoch: u64, seconds: u64) -> Result<Vec<f64>, Failure> {
     let _loaded = Named::load("uni-mptcp", "mp_uni")?;
     let run = Run::start("mp_uni")?;
+    // As under LIA: what is measured first is not slow start.
+    thread::sleep(Duration::from_secs(epoch));
     let daemon = Daemon::start(&run.links, epoch)?;
     // Three weights, and the time that the fourth takes to act.
     thread::sleep(Duration::from_secs(3 * epoch + epoch / 2));
