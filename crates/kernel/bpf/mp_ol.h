@@ -46,6 +46,8 @@ TUNABLES = { .n = 5, .d_ppm = 500000, .epsilon_ppm = 50000, .beta_ppm = 1000000,
 #define MIN_SLOPE_PPM 10000
 /* Rates above a terabit per second are an accident, Mbit/s. */
 #define MAX_RATE real_of(MILLION)
+/* Whether the window may fall to little at once (mpcc.h): LIA's does, while monitoring. */
+#define PACED_MAY_FALL 1
 
 enum { SLOW_START, LEARNING, MONITORING };
 

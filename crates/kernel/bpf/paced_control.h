@@ -6,7 +6,7 @@
  * here, so that one program fits. What the others would tell is in the socket as well.
  *
  * A controller defines before it includes this file: paced_state, and paced_join, paced_on_ack, paced_on_loss, paced_on_timeout,
- * paced_rate, paced_window, paced_phase and paced_utility as in mpcc.h.
+ * paced_rate, paced_window, paced_phase and paced_utility as in mpcc.h, and PACED_MAY_FALL.
  */
 #ifndef MANYPATH_PACED_CONTROL_H
 #define MANYPATH_PACED_CONTROL_H
@@ -164,7 +164,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 		find_place(subflow, &place);
 		paced_on_loss(&subflow->own.state, place.group, place.own);
 		/* Before any loss there is no window to fall. */
-		if (place.info)
+		if (place.info && PACED_MAY_FALL)
 			bound_unsent(sk);
 	}
 	count(MP_COUNT_LOSSES);
