@@ -26,7 +26,7 @@ pub enum Error {
         known: String,
     },
     /// The kernel takes no such name.
-    #[error("'{0}' cannot be a controller's name: it has 1 to 15 letters, digits, '_' and '-'")]
+    #[error("'{0}' cannot be a controller's name: it has 1 to 15 letters, digits and '_'")]
     Name(String),
     /// It is there already.
     #[error("{0} is loaded already: `manypath kernel set` changes its parameters, `unload` removes it")]

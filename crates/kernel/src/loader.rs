@@ -124,9 +124,9 @@ fn object(name: &str) -> Result<Object, Error> {
     })
 }
 
-/// A name that the kernel and its file system take.
+/// A name that both the kernel takes (letters, digits, '_' and '.', `bpf_obj_name_cpy`) and its file system for BPF (no '.').
 fn checked(name: &str) -> Result<&str, Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(plain) {
         Ok(name)
     } else {
