@@ -27,6 +27,8 @@ use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
 use flow::{Flow, Wish};
 
+/// Bytes that `tcp_mem` counts in, at least.
+const PAGE: u64 = 4096;
 /// Controllers that kernels have.
 const BUILT_IN: [&str; 4] = ["bbr", "cubic", "reno", "vegas"];
 /// Schedulers that the kernel's stands for: what has room and is best comes first, by round trip or by what is queued.
@@ -200,15 +202,24 @@ fn paths(scenario: &Scenario, config: &TunConfig) -> Vec<Vec<usize>> {
 }
 
 /// Lets the kernel's own sizing of buffers go as far as the scenario's; it counts about as much for its own structures.
+///
+/// Senders fill what they may, and what they leave stays for a minute. A sixteenth each of what all sockets may have before the
+/// kernel stops growing buffers is above all that links here can use, and leaves the next run's enough.
 fn set_buffers(side: &Namespace, scenario: &Scenario) -> Result<(), EngineError> {
     let largest = |pick: fn(&Connection) -> Bytes| scenario.connections.iter().map(pick).max().unwrap_or(Bytes::ZERO);
+    let unpressed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").ok().and_then(|text| first_number(&text));
+    let share = unpressed.map_or(i32::MAX.unsigned_abs().into(), |pages| pages * PAGE / 16).max(1 << 20);
     let most = [largest(|held| held.receive_buffer), largest(|held| held.send_buffer)];
-    let [read, write] = most.map(|bytes| (2 * bytes.get()).clamp(1 << 17, i32::MAX.unsigned_abs().into()));
+    let [read, write] = most.map(|bytes| (2 * bytes.get()).clamp(1 << 17, i32::MAX.unsigned_abs().into()).min(share));
     let set = side.run(move || {
         std::fs::write("/proc/sys/net/ipv4/tcp_rmem", format!("4096 131072 {read}"))?;
         std::fs::write("/proc/sys/net/ipv4/tcp_wmem", format!("4096 65536 {write}"))
     });
     set.map_err(|error| failed(&format_args!("cannot set the kernel's buffers: {error}")))
+}
+
+fn first_number(text: &str) -> Option<u64> {
+    text.split_whitespace().next()?.parse().ok()
 }
 
 /// Lets the scenario's time pass: counts when summaries begin, at each sample, and at the end.
