@@ -218,6 +218,16 @@ impl<L: Law> Aimd<L> {
         self.shrink(id, decrease);
     }
 
+    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start, whatever the law takes for a loss.
+    fn on_penalty(&mut self, id: SubflowId) {
+        if let Some(own) = self.windows.get_mut(id) {
+            if !own.in_slow_start() {
+                own.ssthresh = (own.ssthresh / 2.0).max(MIN_WINDOW_ALONE);
+            }
+            own.cwnd = (own.cwnd / 2.0).max(1.0);
+        }
+    }
+
     fn on_timeout(&mut self, id: SubflowId) {
         let floor = self.windows.floor();
         if let Some(own) = self.windows.get_mut(id) {
@@ -268,11 +278,7 @@ impl<L: Law> CongestionControl for Aimd<L> {
         match event {
             Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(id, acked, view),
             Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(id),
-            Event::Penalised => {
-                // Raiciu et al. 2012, M2: halve, whatever the law takes for a loss.
-                let half = self.windows.get(id).map_or(0.0, |own| own.cwnd / 2.0);
-                self.shrink(id, half);
-            }
+            Event::Penalised => self.on_penalty(id),
             Event::Timeout => self.on_timeout(id),
             _ => {}
         }
@@ -390,6 +396,18 @@ pub(crate) mod tests {
         frame.on_event(Time::ZERO, SubflowId(1), &ack, &view);
         frame.on_event(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &view);
         assert_eq!(cwnd(&frame, 0), 1_000);
+    }
+
+    #[test]
+    fn a_penalty_halves_the_window_and_the_threshold_only_after_slow_start() {
+        let (mut frame, view) = frame(1);
+        frame.on_event(Time::ZERO, SubflowId(0), &acked(Duration::from_millis(10)), &view);
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Penalised, &view);
+        assert_eq!((cwnd(&frame, 0), frame.limits(SubflowId(0)).ssthresh), (5_500, None));
+        // 2750 for both by the loss, and a half of that, but the threshold stays at two packets.
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &view);
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Penalised, &view);
+        assert_eq!((cwnd(&frame, 0), frame.limits(SubflowId(0)).ssthresh), (1_375, Some(Bytes::new(2_000))));
     }
 
     #[test]

@@ -123,6 +123,14 @@ impl Vegas {
         self.rest();
     }
 
+    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start.
+    fn on_penalty(&mut self) {
+        if self.cwnd >= self.ssthresh {
+            self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW);
+        }
+        self.cwnd = (self.cwnd / 2.0).max(1.0);
+    }
+
     /// Linux: samples of a recovery do not count.
     fn rest(&mut self) {
         (self.smallest, self.samples) = (f64::INFINITY, 0);
@@ -134,7 +142,8 @@ impl PathController for Vegas {
         match event {
             Event::Acked(acked) if acked.in_recovery => self.rest(),
             Event::Acked(acked) if !acked.app_limited => self.on_ack(acked, view.delivered),
-            Event::Congestion { .. } | Event::Ecn { .. } | Event::Penalised => self.on_congestion(),
+            Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(),
+            Event::Penalised => self.on_penalty(),
             Event::Timeout => {
                 self.on_congestion();
                 self.cwnd = 1.0;
@@ -197,5 +206,15 @@ mod tests {
         let mut vegas = vegas(20.0, false);
         vegas.on_congestion();
         assert!((vegas.cwnd - 10.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_penalty_halves_the_window_and_the_threshold_only_after_slow_start() {
+        let mut starting = vegas(20.0, true);
+        starting.on_penalty();
+        assert!((starting.cwnd - 10.0).abs() < 1e-12 && starting.ssthresh.is_infinite());
+        starting.ssthresh = 8.0;
+        starting.on_penalty();
+        assert!((starting.cwnd - 5.0).abs() < 1e-12 && (starting.ssthresh - 4.0).abs() < 1e-12);
     }
 }
