@@ -126,6 +126,9 @@ impl Windows {
 pub trait Law: Debug + Send {
     /// Whether the law [observes](Self::observe) packets that leave; the frame does nothing with them.
     const HEARS_DEPARTURES: bool = false;
+    /// The smallest slow-start threshold after a loss, packets. Above one, a subflow that a loss left a single packet gets
+    /// back to it in slow start.
+    const LEAST_SSTHRESH: f64 = MIN_WINDOW_SEVERAL;
 
     /// Growth in congestion avoidance: packets per packet acknowledged. May be negative.
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64;
@@ -204,8 +207,8 @@ impl<L: Law> Aimd<L> {
     fn shrink(&mut self, id: SubflowId, decrease: f64) {
         let floor = self.windows.floor();
         if let Some(own) = self.windows.get_mut(id) {
-            own.ssthresh = (own.cwnd - decrease).max(floor);
-            own.cwnd = own.ssthresh;
+            own.cwnd = (own.cwnd - decrease).max(floor);
+            own.ssthresh = own.cwnd.max(L::LEAST_SSTHRESH);
             // RFC 9406 s4.2: only for the first slow start.
             own.hystart = None;
         }
@@ -232,7 +235,7 @@ impl<L: Law> Aimd<L> {
         let floor = self.windows.floor();
         if let Some(own) = self.windows.get_mut(id) {
             // RFC 5681 s3.1, RFC 6356 s3: as a single flow.
-            own.ssthresh = (own.cwnd / 2.0).max(floor);
+            own.ssthresh = (own.cwnd / 2.0).max(floor).max(L::LEAST_SSTHRESH);
             own.cwnd = 1.0;
             own.failed = true;
             own.hystart = None;

@@ -5,7 +5,8 @@
 //! where only `alpha^(rtt_r/min_rtt)` grows all subflows alike; its line 15 is a no-op unless the second term is the new
 //! sample; algorithm 2 adds packets where algorithm 1 adds bytes. Where the paper is silent: a loss in CSS ends it for all
 //! subflows and the losing one halves; a join that would not fit under the threshold ends CSS; a subflow that joins after
-//! CSS starts like a TCP up to its own estimate.
+//! CSS starts like a TCP up to its own estimate; a loss that would take the whole window leaves a packet, from which slow
+//! start makes two.
 
 use manypath_core::{Params, SpecError, SubflowId, Time, View};
 
@@ -19,6 +20,10 @@ use crate::sbd::Detector;
 const INITIAL_ALPHA: f64 = 1.5;
 /// Weight of the old value in the smoothed round-trip time (paper 001 algorithm 1; spec: g).
 const RTT_WEIGHT: f64 = 0.5;
+/// The smallest slow-start threshold, packets (RFC 5681 eq. 4). Algorithm 2 often takes more than the window, which leaves
+/// one packet; its increase is in proportion to the window, and alone would need as many round trips as the connection has
+/// packets in flight to make two of it.
+const MIN_SSTHRESH: f64 = 2.0;
 /// Losses after which loss counters are halved, so that they follow changes (ours).
 const LOSS_MEMORY: f64 = 50.0;
 /// Loss events before loss rates are compared (ours).
@@ -184,7 +189,7 @@ impl Tccc {
         let Some(window) = windows.get_mut(id) else { return };
         window.rtt = rtt;
         if let Some(bytes) = estimate {
-            let packets = (bytes / window.mss).max(2.0);
+            let packets = (bytes / window.mss).max(MIN_SSTHRESH);
             member.ssthresh = Some(packets);
             if !self.initial {
                 window.ssthresh = window.ssthresh.min(packets);
@@ -227,6 +232,7 @@ impl Tccc {
 
 impl Law for Tccc {
     const HEARS_DEPARTURES: bool = true;
+    const LEAST_SSTHRESH: f64 = MIN_SSTHRESH;
 
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64 {
         // Paper 001 algorithm 2 line 6: 1/(rtt_r min_rtt S2).

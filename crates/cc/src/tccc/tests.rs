@@ -1,7 +1,9 @@
 use manypath_core::{Bytes, Duration, PacketNumber, Rate};
 
 use super::*;
+use crate::aimd::Aimd;
 use crate::aimd::tests::{close, decreases, increases, windows};
+use crate::controller::CongestionControl;
 use crate::sbd::Delays;
 
 fn config(decouple: bool) -> Config {
@@ -209,4 +211,25 @@ fn tccc_plus_decouples_what_does_not_share() {
     let found = increases(&mut tccc, &windows);
     close(found[0], 0.1);
     close(found[1], 0.05);
+}
+
+#[test]
+fn a_loss_of_the_whole_window_leaves_a_packet_that_slow_start_doubles() {
+    let mut aimd = Aimd::new(avoiding(SAME), false);
+    for id in 0..2 {
+        let window = Window { mss: 1000.0, cwnd: 20.0, ssthresh: 10.0, rtt: 0.1, failed: false, hystart: None };
+        aimd.windows_mut().insert(SubflowId(id), window);
+    }
+    // Two equal subflows: 0.1*400^2/(2*0.1*4000) = 20, all of it.
+    let loss = Event::Congestion { sent_at: Time::ZERO };
+    aimd.on_event(Time::ZERO, SubflowId(0), &loss, &View::default());
+    let limits = aimd.limits(SubflowId(0));
+    assert_eq!((limits.cwnd, limits.ssthresh), (Bytes::new(1000), Some(Bytes::new(2000))));
+    let (now, event) = ack(100, 100, 0);
+    aimd.on_event(now, SubflowId(0), &event, &View::default());
+    assert_eq!(aimd.limits(SubflowId(0)).cwnd, Bytes::new(2000));
+    // And after a timeout, as RFC 5681 has it.
+    aimd.on_event(now, SubflowId(0), &Event::Timeout, &View::default());
+    let limits = aimd.limits(SubflowId(0));
+    assert_eq!((limits.cwnd, limits.ssthresh), (Bytes::new(1000), Some(Bytes::new(2000))));
 }
