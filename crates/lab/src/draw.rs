@@ -157,10 +157,9 @@ impl Painter<'_> {
         Drawn::Picture(OutFigure { title: self.figure.title.clone(), x, panels })
     }
 
-    fn y_axis(&self, panel: &str) -> OutAxis {
-        let of = if self.figure.kind == FigureKind::Cdf { "share" } else { self.figure.y_label.as_str() };
-        let label = if panel.is_empty() { of.to_owned() } else { format!("{panel}: {of}") };
-        OutAxis { log: self.figure.y_log, ..OutAxis::new(&label) }
+    fn y_axis(&self) -> OutAxis {
+        let label = if self.figure.kind == FigureKind::Cdf { "share" } else { self.figure.y_label.as_str() };
+        OutAxis { log: self.figure.y_log, ..OutAxis::new(label) }
     }
 
     /// The mean of each seed.
@@ -210,7 +209,7 @@ impl Painter<'_> {
                 }
                 series
             });
-            Panel { y: self.y_axis(&name), series: series.collect() }
+            Panel { title: name, y: self.y_axis(), series: series.collect() }
         });
         let panels = panels.collect();
         let names = if numbers.is_some() { Vec::new() } else { labels };
@@ -242,7 +241,7 @@ impl Painter<'_> {
                 }
                 all.push(series);
             }
-            panels.push(Panel { y: self.y_axis(&name), series: all });
+            panels.push(Panel { title: name, y: self.y_axis(), series: all });
         }
         Ok(self.picture(names, panels))
     }
@@ -307,7 +306,7 @@ impl Painter<'_> {
                 let mark = if self.figure.kind == FigureKind::Cdf { Mark::Steps } else { Mark::Line };
                 series.push(Series { label: subject.label, points, mark, ..Series::default() });
             }
-            panels.push(Panel { y: self.y_axis(&name), series });
+            panels.push(Panel { title: name, y: self.y_axis(), series });
         }
         Ok(self.picture(Vec::new(), panels))
     }

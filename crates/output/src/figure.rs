@@ -44,6 +44,8 @@ impl Axis {
 /// A panel: a vertical axis and what is drawn over it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
+    /// What sets it apart from the others; empty if there is nothing.
+    pub title: String,
     /// The vertical axis.
     pub y: Axis,
     /// What is drawn.

@@ -127,7 +127,11 @@ mod tests {
         let figure = |mark| Figure {
             title: "t".to_owned(),
             x: Axis { names: names.clone(), ..Axis::new("x") },
-            panels: vec![Panel { y: Axis::new("y"), series: vec![one(mark, "first"), one(mark, "second")] }],
+            panels: vec![Panel {
+                title: String::new(),
+                y: Axis::new("y"),
+                series: vec![one(mark, "first"), one(mark, "second")],
+            }],
         };
         let bars = figure(Mark::Bars).to_svg();
         // Two series of two, and one of each as the label.

@@ -19,6 +19,8 @@ const LEFT: f64 = 74.0;
 const TOP: f64 = 40.0;
 /// Room between panels.
 const GAP: f64 = 26.0;
+/// Room above a panel for its title, where panels have one.
+const HEADING: f64 = 16.0;
 /// Room below, for tick labels and the axis label.
 const BOTTOM: f64 = 46.0;
 /// How far markers and error bars reach out of the field.
@@ -60,22 +62,27 @@ pub(super) fn draw(figure: &Figure) -> String {
     let field = if figure.panels.len() > 1 { HEIGHT } else { TALL };
     let right = right_margin(figure);
     let below = below(figure, WIDTH - right - LEFT);
+    let heading = if figure.panels.iter().any(|panel| !panel.title.is_empty()) { HEADING } else { 0.0 };
     let gap = GAP + below - BOTTOM;
     // Panels are few.
     let count = figure.panels.len() as f64;
-    let height = TOP + count * field + (count - 1.0).max(0.0) * gap + below;
+    let height = TOP + count * (heading + field) + (count - 1.0).max(0.0) * gap + below;
     let mut out = String::new();
     head(&mut out, figure, height);
     let all = || figure.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
     let ends = (LEFT, WIDTH - right);
     let x = Scale::new(&tight(&figure.x), all().map(|point| point.0), ends);
     for (index, panel) in figure.panels.iter().enumerate() {
-        let top = TOP + index as f64 * (field + gap);
+        let top = TOP + heading + index as f64 * (heading + field + gap);
         let spread = panel.series.iter().flat_map(|series| &series.spread).flat_map(|(low, high)| [*low, *high]);
         let values = panel.series.iter().flat_map(|series| &series.points).map(|point| point.1).chain(spread);
         let y = Scale::new(&panel.y, values, (top + field, top));
         let frame = Frame { left: LEFT, right: ends.1, top, bottom: top + field };
         frame_and_ticks(&mut out, &frame, (&x, !figure.x.names.is_empty()), &y, &panel.y);
+        if !panel.title.is_empty() {
+            let (y, title) = (top - 7.0, escape(&panel.title));
+            write(&mut out, format_args!("<text class=\"panel\" x=\"{LEFT}\" y=\"{y:.1}\">{title}</text>\n"));
+        }
         names(&mut out, &figure.x.names, &frame, &x);
         // What is outside of the field is cut away.
         let (left, top) = (frame.left - MARGIN, frame.top - MARGIN);
@@ -227,6 +234,7 @@ fn head(out: &mut String, figure: &Figure, height: f64) {
     out.push_str(
         ".figure text { font: 12px system-ui, sans-serif; fill: var(--ink); }\n\
          .figure .title { font-size: 14px; font-weight: 600; }\n\
+         .figure .panel { font-weight: 600; }\n\
          .figure .tick { fill: var(--soft); font-size: 11px; }\n\
          .figure .grid { stroke: var(--grid); stroke-width: 1; }\n\
          .figure .frame { stroke: var(--soft); stroke-width: 1; fill: none; }\n\
@@ -398,10 +406,14 @@ mod tests {
     #[test]
     fn texts_cannot_break_the_file() {
         let series = Series::line("<b>&\"\u{7}", vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0)]);
-        let panel = Panel { y: Axis::new("rate (Mbit/s)"), series: vec![series] };
+        let panel = Panel { title: "<i>".into(), y: Axis::new("rate (Mbit/s)"), series: vec![series] };
         let figure = Figure { title: "</svg>".into(), x: Axis::new("time (s)"), panels: vec![panel] };
         let svg = figure.to_svg();
-        assert!(svg.contains("&lt;b&gt;&amp;&quot; </text>") && svg.contains("&lt;/svg&gt;"));
+        assert!(
+            svg.contains("&lt;b&gt;&amp;&quot; </text>")
+                && svg.contains(">&lt;i&gt;</text>")
+                && svg.contains("&lt;/svg&gt;")
+        );
         assert!(svg.contains("time (s)") && svg.contains("rate (Mbit/s)"));
         assert_eq!((svg.matches("<svg").count(), svg.matches("</svg>").count()), (2, 2));
         assert!(!svg.contains("NaN"));
@@ -410,7 +422,7 @@ mod tests {
     #[test]
     fn names_that_do_not_fit_stand_aslant() {
         let bars = Series { mark: Mark::Bars, points: vec![(0.0, 1.0), (1.0, 2.0)], ..Series::default() };
-        let panel = Panel { y: Axis::new("y"), series: vec![bars] };
+        let panel = Panel { title: String::new(), y: Axis::new("y"), series: vec![bars] };
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let figure = |list: &[&str]| Figure {
             x: Axis { names: names(list), ..Axis::new("x") },
