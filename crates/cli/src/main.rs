@@ -47,6 +47,9 @@ const EXIT_CHECK_FAILED: u8 = 1;
 /// The command could not do what it was asked to.
 const EXIT_ERROR: u8 = 2;
 
+/// Puts an option behind those of the command in its help; `--help` itself has 999.
+const LAST_OPTION: usize = 998;
+
 /// Move bytes over several network paths at once
 #[derive(Debug, clap::Parser)]
 #[command(
@@ -57,7 +60,7 @@ const EXIT_ERROR: u8 = 2;
 )]
 struct Cli {
     /// Write log messages to standard error: a level (`debug`) or levels by module (`info,manypath_quic=trace`)
-    #[arg(long, global = true, value_name = "FILTER")]
+    #[arg(long, global = true, value_name = "FILTER", display_order = LAST_OPTION)]
     log: Option<Targets>,
 
     #[command(subcommand)]
@@ -119,10 +122,23 @@ fn main() -> ExitCode {
             if let Some(Exited(code)) = error.downcast_ref() {
                 return ExitCode::from(*code);
             }
-            eprintln!("manypath: {error:#}");
+            eprintln!("manypath: {}", told(&error));
             ExitCode::from(if error.is::<CheckFailed>() { EXIT_CHECK_FAILED } else { EXIT_ERROR })
         }
     }
+}
+
+/// An error and its causes. Some errors name their cause themselves: it is not said twice.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for said in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = said;
+        } else if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+    }
+    text
 }
 
 /// Whether standard output has lost its reader. Flows report broken connections in other ways.
@@ -173,5 +189,14 @@ mod tests {
     fn the_arguments_of_every_command_are_consistent() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let cause = || io::Error::other("the disk is full");
+        let plain = anyhow::Error::new(cause()).context("cannot write x");
+        assert_eq!(told(&plain), "cannot write x: the disk is full");
+        let said = anyhow::Error::new(cause()).context("cannot write x: the disk is full, free some space");
+        assert_eq!(told(&said), "cannot write x: the disk is full, free some space");
     }
 }

@@ -1,27 +1,41 @@
-//! Standard output: the only place that writes to it. A reader that goes away is not a failure.
+//! Standard output: the only place that writes to it. A reader that goes away is not a failure. And where figures go.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 /// Writes `text` and a line end.
-pub(crate) fn line(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.write_all(b"\n")?;
-    out.flush()
+pub(crate) fn line(text: &str) -> Result<()> {
+    write(&[text, "\n"])
 }
 
 /// Writes `text`, which has its line ends.
-pub(crate) fn text(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+pub(crate) fn text(text: &str) -> Result<()> {
+    write(&[text])
 }
 
 /// Writes `value` as indented JSON and a line end.
-pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
+}
+
+fn write(parts: &[&str]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let written = parts.iter().try_for_each(|part| out.write_all(part.as_bytes())).and_then(|()| out.flush());
+    written.context("cannot write to standard output")
+}
+
+/// Parses the place of a figure. A name without an ending says nothing against SVG.
+pub(crate) fn parse_svg(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension() {
+        Some(ending) if !ending.eq_ignore_ascii_case("svg") => {
+            Err(format!("'{text}' is no place for an SVG figure, which is what is drawn: write FILE.svg"))
+        }
+        _ => Ok(path),
+    }
 }
 
 /// A number rounded to `digits` decimals: JSON readers need not see the noise of floating point.

@@ -42,6 +42,6 @@ pub(crate) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
         Some(Command::New(args)) => new::run(&args),
         Some(Command::Topologies(args)) => topologies::run(&args),
         Some(Command::PlotSchedule(args)) => plot_schedule::run(&args),
-        Some(Command::Schema) => Ok(output::line(manypath_scenario::json_schema().trim_end())?),
+        Some(Command::Schema) => output::line(manypath_scenario::json_schema().trim_end()),
     }
 }

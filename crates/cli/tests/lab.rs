@@ -1,7 +1,9 @@
 //! `manypath lab` from the outside: an experiment run, judged, reported, compared; and what happens when things go wrong.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const EXPERIMENT: &str = r#"title = "Two seconds of two links"
 paper = "mpcc"
@@ -159,12 +161,29 @@ fn claims_of_an_algorithm_fail_when_it_is_another() {
 }
 
 #[test]
+fn an_interrupted_run_notes_what_it_has_made() {
+    let folder = folder();
+    let planned = lab(folder.path(), &["run", "small", "--dry-run"]);
+    assert!(out(&planned).contains("4 runs to make, about 0 s"), "{}", out(&planned));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_manypath"));
+    command.args(["lab", "run", "small", "--seeds", "10000", "--jobs", "1"]).current_dir(folder.path());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let results = folder.path().join("lab-results/small");
+    support::wait_until("a run is kept", || std::fs::read_dir(&results).is_ok_and(|files| files.count() > 0));
+    support::interrupt(child).fails_with(&["interrupted after", "goes on from here"]);
+    let log = std::fs::read_to_string(folder.path().join("lab-results/log.txt")).unwrap();
+    assert!(log.starts_with("quick: manypath lab run small --seeds 10000 --jobs 1: "), "{log}");
+    assert!(log.contains(", interrupted within small, 1 at once, version"), "{log}");
+}
+
+#[test]
 fn what_cannot_be_done_is_said() {
     let folder = folder();
     let lab = |args: &[&str]| lab(folder.path(), args);
     for (args, words) in [
         (&["run", "nothing"][..], "there is no experiment 'nothing'"),
         (&["run"], "required arguments"),
+        (&["run", "small", "--seeds", "4000000000"], "is not in"),
         (&["run", "small", "--engine", "abacus"], "there is no engine 'abacus'"),
         (&["show", "small", "--case", "cc=reno"], "small has no cc 'reno'; there are mpcc-loss, lia"),
         (&["compare", "lia", "mpcc-loss"], "has been run has both 'lia' and 'mpcc-loss'"),

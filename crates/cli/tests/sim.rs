@@ -30,6 +30,67 @@ fn every_command_has_help_with_examples() {
     }
 }
 
+/// A scenario that has what the examples of the help name.
+const MINE: &str = r#"duration = "3s"
+warmup = "1s"
+
+[[link]]
+name = "wifi"
+rate = "5Mbit"
+delay = "10ms"
+queue = "64kB"
+
+[[link]]
+name = "lte"
+rate = "3Mbit"
+delay = "40ms"
+queue = "64kB"
+
+[[connection]]
+name = "mp"
+cc = "lia"
+path = [{ route = ["wifi"] }, { route = ["lte"] }]
+"#;
+
+#[test]
+fn examples_of_the_help_work_as_they_are_written() {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_manypath"));
+    let path = std::env::join_paths(
+        std::iter::once(program.parent().unwrap().into())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let path = path.unwrap();
+    for command in [
+        "sim",
+        "sim run",
+        "sim new",
+        "sim topologies",
+        "sim schema",
+        "sim plot-schedule",
+        "theory",
+        "theory lmmf",
+        "theory num",
+        "theory fluid",
+        "algorithms",
+    ] {
+        let place = Place::new();
+        let help = run(command.split(' ').chain(["--help"])).out;
+        let (_, examples) = help.split_once("Examples:\n").unwrap();
+        for line in examples.lines() {
+            let makes_it = line.starts_with("  manypath sim new");
+            if makes_it {
+                let _ = std::fs::remove_file(place.path("mine.toml"));
+            } else {
+                std::fs::write(place.path("mine.toml"), MINE).unwrap();
+            }
+            let mut shell = std::process::Command::new("sh");
+            shell.args(["-c", &format!("set -e; {line}")]).env("PATH", &path).current_dir(place.path(""));
+            let said = said(shell);
+            assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{line}");
+        }
+    }
+}
+
 #[test]
 fn a_template_runs_as_it_is_written() {
     let place = Place::new();
@@ -92,6 +153,13 @@ fn mistakes_are_named_with_their_place_and_remedy() {
     with(&["--set", "connection.cc=none"]).fails_with(&["built-in.toml:7", "no algorithm is called 'none'", "cubic"]);
     with(&["--set", "link.loss=1%"]).fails_with(&["link.loss=1%:1:6", "no [[link]] table", "link.NAME.KEY"]);
     with(&["--seed", "18446744073709551615"]).fails_with(&["is not in"]);
+    with(&["--seeds", "1000000000"]).fails_with(&["is not in"]);
+    with(&["--plot", "run.pdf"]).fails_with(&["write FILE.svg"]);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = manypath(["sim", "topologies"]);
+    command.stdout(full).stderr(Stdio::piped());
+    let said: support::Said = command.spawn().unwrap().wait_with_output().unwrap().into();
+    said.fails_with(&["cannot write to standard output: No space left"]);
     let mut command = manypath(["sim", "run", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"duration = \"1s\"\nspeed = 3\n").unwrap();

@@ -223,10 +223,10 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         }
     }
     if args.json {
-        return Ok(output::json(&all)?);
+        return output::json(&all);
     }
     if all.is_empty() {
-        return Ok(output::line("no links are up")?);
+        return output::line("no links are up");
     }
     for status in &all {
         output::text(&written(status)?)?;

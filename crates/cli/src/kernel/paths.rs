@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let limits = Limits { subflows: accept.paths - 1, ..read()?.limits };
             let set = PathManager::open().and_then(|mut manager| manager.set_limits(limits));
             set.map_err(refused)?;
-            Ok(output::line(&describe_limits(limits))?)
+            output::line(&describe_limits(limits))
         }
         Some(Command::Clear(_)) => change(&Plan { delete: read()?.endpoints, ..Plan::default() }, false),
     }
@@ -113,7 +113,7 @@ fn change(plan: &Plan, dry_run: bool) -> Result<()> {
     if let Some(limits) = plan.limits {
         writeln!(text, "{}", describe_limits(limits))?;
     }
-    Ok(output::line(if plan.is_empty() { "nothing to change" } else { text.trim_end() })?)
+    output::line(if plan.is_empty() { "nothing to change" } else { text.trim_end() })
 }
 
 fn describe(endpoint: &Endpoint) -> String {
@@ -140,7 +140,7 @@ fn show(json: bool) -> Result<()> {
     let state = read()?;
     let findings = state.findings();
     if json {
-        return Ok(output::json(&Report { state: &state, findings: &findings })?);
+        return output::json(&Report { state: &state, findings: &findings });
     }
     output::line(table(&state, &findings).context("cannot print")?.trim_end())?;
     Ok(())

@@ -156,7 +156,7 @@ fn print(rows: &[Row<'_>]) -> Result<()> {
     }
     let count = |word| rows.iter().filter(|row| row.verdict == word).count();
     write!(text, "{} of {} claims hold, {} not run", count("holds"), rows.len(), count("not run"))?;
-    Ok(output::line(&text)?)
+    output::line(&text)
 }
 
 /// Our numbers, each with its spread.

@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         );
     }
     if args.json {
-        return Ok(output::json(&rows)?);
+        return output::json(&rows);
     }
     let mut text = format!(
         "{:18} {:16} {:>12} {:>12} {:>8}  {}\n",
@@ -91,5 +91,5 @@ pub(super) fn run(args: &Args) -> Result<()> {
             if row.unit.is_empty() { String::new() } else { format!("({})", row.unit) }
         )?;
     }
-    Ok(output::line(text.trim_end())?)
+    output::line(text.trim_end())
 }

@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     });
     let rows: Vec<Row<'_>> = rows.collect();
     if args.json {
-        return Ok(output::json(&rows)?);
+        return output::json(&rows);
     }
     let mut text = format!("{:18} {:>6} {:>6} {:>6}  {:28} title\n", "experiment", "claims", "quick", "full", "place");
     for row in rows {
@@ -65,5 +65,5 @@ pub(super) fn run(args: &Args) -> Result<()> {
         )?;
     }
     text.push_str("quick, full: runs of each length");
-    Ok(output::line(&text)?)
+    output::line(&text)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +14,9 @@ use manypath_lab::{Engine, EngineKind, Experiment, Failure, Mode, Plan, engine, 
 use super::place::{Length, Place, add_to_log, axis_value, chosen, parse_engine};
 use crate::interrupt::Interrupt;
 use crate::{CheckFailed, output};
+
+/// The most runs of a case: the list of all runs is in memory.
+const MAX_SEEDS: i64 = 10_000;
 
 /// Run experiments
 ///
@@ -39,8 +42,8 @@ pub(super) struct Args {
     jobs: Option<NonZeroUsize>,
 
     /// Runs of each case, in place of the experiment's own number
-    #[arg(long, value_name = "N")]
-    seeds: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SEEDS))]
+    seeds: Option<u32>,
 
     /// What carries out the runs: sim, theory, quic or kernel; each experiment's first one without it
     #[arg(long, value_name = "ENGINE", value_parser = parse_engine)]
@@ -91,7 +94,7 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         if let Some(obstacle) = engine.obstacle() {
             bail!("skipped: the engine {} cannot run here: {obstacle}", kind.as_str());
         }
-        let seeds = args.seeds.map_or_else(|| experiment.seeds(mode), NonZeroU32::get);
+        let seeds = args.seeds.unwrap_or_else(|| experiment.seeds(mode));
         let users: Vec<&Experiment> = all.iter().filter(|user| user.runs_of == experiment.id).collect();
         let mut plan = Plan::new(experiment, &users, (mode, seeds), engine.as_ref(), &store)?;
         plan.select(&selected(experiment, &args.case)?);
@@ -125,25 +128,30 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         failures.extend(outcome.failures);
         if outcome.stopped {
             bar.finish_and_clear();
+            let ended = format!(", interrupted within {}", plan.experiment().id);
+            remember(&args.place, mode, made, (begun.elapsed(), &ended), jobs)?;
             bail!("interrupted after {made} runs, which are kept: the same command goes on from here");
         }
     }
     bar.finish_and_clear();
-    if made > 0 {
-        let command = without_places(std::env::args().skip(1));
-        let line = format!(
-            "{}: manypath {}: {made} runs in {:.0} s, {jobs} at once, version {}",
-            mode.as_str(),
-            command.join(" "),
-            begun.elapsed().as_secs_f64(),
-            env!("CARGO_PKG_VERSION")
-        );
-        add_to_log(&args.place, &line)?;
-    }
+    remember(&args.place, mode, made, (begun.elapsed(), ""), jobs)?;
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     let failed = failures.len();
     output::line(&format!("{made} runs made, {held} there already{skipped}, {failed} failed ({})", mode.as_str()))?;
     if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{failed} runs failed")).into()) }
+}
+
+/// Notes how runs were made: how many, in what time, and how the command ended if it did not come to its end.
+fn remember(place: &Place, mode: Mode, made: usize, (time, ended): (Duration, &str), jobs: usize) -> Result<()> {
+    if made == 0 {
+        return Ok(());
+    }
+    let command = without_places(std::env::args().skip(1)).join(" ");
+    let (mode, seconds, version) = (mode.as_str(), time.as_secs_f64(), env!("CARGO_PKG_VERSION"));
+    add_to_log(
+        place,
+        &format!("{mode}: manypath {command}: {made} runs in {seconds:.0} s{ended}, {jobs} at once, version {version}"),
+    )
 }
 
 /// How many runs each reason keeps from being made.
@@ -192,8 +200,9 @@ fn dry_run(plans: &[(Plan<'_>, Box<dyn Engine>)], jobs: usize) -> Result<()> {
         runs += plan.len();
         total += seconds;
     }
-    write!(text, "{runs} runs to make, about {:.0} min with {jobs} at once on an idle machine", total / 60.0)?;
-    Ok(output::line(&text)?)
+    let time = if total < 120.0 { format!("{total:.0} s") } else { format!("{:.0} min", total / 60.0) };
+    write!(text, "{runs} runs to make, about {time} with {jobs} at once on an idle machine")?;
+    output::line(&text)
 }
 
 /// The work of a run in units of the bar.

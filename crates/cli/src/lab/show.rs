@@ -32,12 +32,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let found = chosen(&all, core::slice::from_ref(&args.name))?;
     let [experiment] = found[..] else { bail!("'{}' is a paper: name one experiment", args.name) };
     if args.case.is_empty() {
-        return Ok(output::line(describe(experiment)?.trim_end())?);
+        return output::line(describe(experiment)?.trim_end());
     }
     let case = case(experiment, &args.case)?;
     match experiment.scenario(&case, Mode::Full)? {
         Some((text, _)) => {
-            Ok(output::line(&format!("# {}: {}\n{}", experiment.id, experiment.describe(&case), text.trim_end()))?)
+            output::line(&format!("# {}: {}\n{}", experiment.id, experiment.describe(&case), text.trim_end()))
         }
         None => bail!("'{}' asks theory: it has no scenario", args.name),
     }

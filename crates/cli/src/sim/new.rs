@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Some(name) => find(name)?.template(),
     };
     let Some(path) = &args.file else {
-        return Ok(output::line(text.trim_end())?);
+        return output::line(text.trim_end());
     };
     let mut file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))

@@ -7,6 +7,7 @@ use anyhow::Result;
 use manypath_output::{ScheduleView, schedule_figure, write_file};
 
 use crate::client::parse_duration;
+use crate::output;
 
 /// Draw which data went on which subflow when, from a file of --trace-schedule
 ///
@@ -20,7 +21,7 @@ pub(crate) struct Args {
     file: PathBuf,
 
     /// Where the figure goes
-    #[arg(short, long, value_name = "FILE.svg")]
+    #[arg(short, long, value_name = "FILE.svg", value_parser = output::parse_svg)]
     output: PathBuf,
 
     /// The connection; the first in the trace without it

@@ -1,6 +1,6 @@
 //! `sim run`: simulate a scenario, once or with many seeds.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +22,9 @@ use crate::{CheckFailed, output};
 /// Seeds are counted on from here and still fit a signed number, which is what tables have.
 const LAST_SEED: u64 = 1 << 62;
 
+/// The most seeds of a call: the reports of all of them are in memory at once, some kilobytes each.
+const MAX_SEEDS: i64 = 100_000;
+
 /// Simulate a scenario and print what came of it
 ///
 /// The same scenario and seed give the same output, byte for byte, on any number of threads.
@@ -29,7 +32,7 @@ const LAST_SEED: u64 = 1 << 62;
 #[command(after_help = "Examples:\n  manypath sim run mine.toml\n  manypath sim run mine.toml --seed 7 --json\n  \
     manypath sim run mine.toml --seeds 20 --set connection.cc=olia --set link.lte.loss=1%\n  \
     manypath sim run mine.toml --seeds 20 --parquet results --plot run.svg\n  \
-    manypath sim run --set duration=5s          # the built-in scenario")]
+    manypath sim run --set duration=60s          # the built-in scenario")]
 pub(crate) struct Args {
     /// The scenario; `-` reads standard input, and without it the built-in one runs
     file: Option<PathBuf>,
@@ -40,8 +43,8 @@ pub(crate) struct Args {
 
     /// Run with so many seeds, counted from --seed; the table shows means and ranges. Where nothing is random all are the
     /// same: `start-spread` in the scenario has each seed start its connections at other times
-    #[arg(long, value_name = "N")]
-    seeds: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SEEDS))]
+    seeds: Option<u32>,
 
     /// How many runs at once; as many as there are processors without it
     #[arg(long, value_name = "N")]
@@ -60,7 +63,7 @@ pub(crate) struct Args {
     parquet: Option<PathBuf>,
 
     /// Draw the time series of the run (of the first seed, with --seeds)
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = output::parse_svg)]
     plot: Option<PathBuf>,
 
     /// Write a line for every scheduling decision; `manypath sim plot-schedule` draws them
@@ -85,7 +88,7 @@ impl Args {
     }
 
     fn seeds(&self) -> Vec<u64> {
-        (self.seed..).take(self.seeds.map_or(1, |count| count.get() as usize)).collect()
+        (self.seed..).take(self.seeds.map_or(1, |count| count as usize)).collect()
     }
 }
 
