@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use clap::builder::NonEmptyStringValueParser;
 use manypath_core::{AlgorithmSpec, Priority, Rate};
 use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathTerms, Trust, Wish};
 
@@ -40,7 +41,13 @@ pub(crate) struct ClientArgs {
     ca: Option<PathBuf>,
 
     /// The access token, if the server wants one
-    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, help_heading = "Server")]
+    #[arg(
+        long,
+        env = "MANYPATH_TOKEN",
+        hide_env_values = true,
+        value_parser = NonEmptyStringValueParser::new(),
+        help_heading = "Server"
+    )]
     token: Option<String>,
 
     /// Give up when nothing was heard for this long
@@ -228,6 +235,20 @@ impl ClientArgs {
         Ok(paths)
     }
 
+    /// A target rate is about the costlier of two paths: there must be one.
+    fn check_costs(&self, paths: &[PathConfig]) -> Result<()> {
+        let differ = match paths {
+            [] => self.cost.iter().any(|cost| cost.value != Cost(1.0)),
+            [first, rest @ ..] => rest.iter().any(|path| Cost(path.cost) != Cost(first.cost)),
+        };
+        if !differ {
+            bail!(
+                "--target-rate is about the costlier of two paths, and none is: write --cost PATH=COST for one of two"
+            );
+        }
+        Ok(())
+    }
+
     /// Opens a connection to `host` that sends with the given algorithms and asks the server to send with them.
     pub(crate) async fn connect(
         &self,
@@ -243,11 +264,16 @@ impl ClientArgs {
             ),
         };
         let paths = self.paths()?;
+        if algorithms.target_rate.is_some() {
+            self.check_costs(&paths)?;
+        }
         let mut config = ClientConfig::new(host.resolve().await?, trust);
         config.paths = paths;
         config.terms = self.terms();
         config.token = self.token.clone();
-        config.transport.linger = manypath_core::Duration::from_secs_f64(self.timeout.as_secs_f64());
+        let patience = manypath_core::Duration::from_secs_f64(self.timeout.as_secs_f64());
+        config.connect_timeout = config.connect_timeout.min(patience);
+        config.transport.linger = patience;
         let (cc, sched) = algorithms.chosen()?;
         config.wish = Wish { cc: cc.clone(), sched: sched.clone() };
         config.transport.cc = cc.unwrap_or(config.transport.cc);

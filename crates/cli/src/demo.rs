@@ -65,16 +65,19 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
+    // Before minutes are spent on measuring.
+    let folder = args.page.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        bail!("there is no folder {}: choose another place with --page", folder.display());
+    }
     let outcomes = tokio::select! {
         outcomes = measure(args) => outcomes?,
         () = interrupt.wait() => bail!("interrupted; the server process was ended"),
     };
+    output::line(&if args.json { outcome::json(&outcomes)? } else { outcome::table(&outcomes) })?;
     std::fs::write(&args.page, page::page(&outcomes))
         .with_context(|| format!("cannot write {}: choose another place with --page", args.page.display()))?;
-    if args.json {
-        output::line(&outcome::json(&outcomes)?)?;
-    } else {
-        output::line(&outcome::table(&outcomes))?;
+    if !args.json {
         output::line(&format!("Plots: {}", args.page.display()))?;
     }
     match outcomes.iter().find_map(fault) {

@@ -71,9 +71,20 @@ fn open(file: &Path) -> Result<(Arriving, Sha256, u64)> {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority());
     let dir = dir.with_context(|| format!("cannot open the folder {}", parent.display()))?;
-    let mut arriving = Arriving::open(dir, name)?;
+    let mut arriving = Arriving::open(dir, name).map_err(of_own)?;
     let (hasher, length) = arriving.resume(u64::MAX)?;
     Ok((arriving, hasher, length))
+}
+
+/// An error of the store about a file of the user's own, where nobody serves a folder.
+fn of_own(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Forbidden => {
+            anyhow!("its permissions, or its folder's, forbid it: choose another place with --output")
+        }
+        StoreError::NoSpace => anyhow!("the disk is full: free some space"),
+        other => other.into(),
+    }
 }
 
 /// Runs the command.
@@ -182,7 +193,7 @@ async fn why(
     disk: io::Result<()>,
 ) -> anyhow::Error {
     if let Err(error) = disk {
-        return StoreError::from(error).into();
+        return of_own(error.into());
     }
     match received {
         None => anyhow!("interrupted"),

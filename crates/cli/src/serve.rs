@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use clap::builder::NonEmptyStringValueParser;
 use manypath_quic::{Identity, Server, ServerConfig};
 
 use crate::client::AlgorithmArgs;
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     writable: bool,
 
     /// Ask clients for this access token
-    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = NonEmptyStringValueParser::new())]
     token: Option<String>,
 
     #[command(flatten)]
