@@ -64,9 +64,9 @@ pub(crate) struct LinkTable {
     pub(crate) ecn: Option<Text<AQueue>>,
     /// Random early detection.
     pub(crate) red: Option<RedTable>,
-    /// Changes over time.
+    /// Changes over time, of this direction only.
     pub(crate) schedule: Option<Vec<ChangeTable>>,
-    /// Values drawn anew at intervals.
+    /// Values drawn anew at intervals, of this direction only.
     pub(crate) redraw: Option<RedrawTable>,
     /// What is different on the way back; without it the way back has the same rate and delay and loses nothing.
     pub(crate) back: Option<BackTable>,
@@ -196,7 +196,7 @@ pub(crate) struct ConnectionTable {
     pub(crate) join_after: Option<Text<ASpan>>,
     /// Each subflow joins up to this much later, drawn evenly: every seed has its own times.
     pub(crate) join_spread: Option<Text<ASpan>>,
-    /// When it stops writing.
+    /// When it stops writing; what is in its send buffer then is still sent.
     pub(crate) stop: Option<Text<ASpan>>,
     /// Size of a full data packet on the wire, from the IP header on.
     pub(crate) packet: Option<Text<ASize>>,
