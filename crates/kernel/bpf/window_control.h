@@ -16,9 +16,6 @@
 #define SUBFLOW_STATE struct window_state
 #include "connection.h"
 
-/* Round trips longer than this are paced, microseconds. */
-#define SPREAD_RTT 2000
-
 /* What a callback works on. */
 struct scope {
 	struct step step;
@@ -92,17 +89,6 @@ INLINE void take_weight(const struct subflow *subflow, const struct scope *scope
 #endif
 }
 
-/*
- * Asks for pacing, at the rate that the kernel works out of window and round-trip time: what the scheduler hands over at once
- * would leave at once, and fill the queue that it meets. Not where a round trip is hardly longer than what a single segment of the
- * kernel's holds, a ms of data: there pacing spreads nothing and costs a timer for each.
- */
-INLINE void spread(struct sock *sk)
-{
-	if (sk->sk_pacing_status == SK_PACING_NONE && ((struct tcp_sock *)sk)->srtt_us >> 3 > SPREAD_RTT)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-}
-
 /* Whether the window is what limits sending, as the kernel's own controllers ask. */
 INLINE bool is_cwnd_limited(struct tcp_sock *tp)
 {
@@ -150,7 +136,6 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tp->snd_ssthresh = scope.socket.ssthresh;
 	if (scope.info && tp->tcp_mstamp - scope.info->updated_us > INFO_INTERVAL) {
 		bound_unsent(sk);
-		spread(sk);
 		take_weight(subflow, &scope);
 		show(sk, &scope, in_slow_start(&scope.step) ? MP_SLOW_START : MP_AVOIDANCE);
 	}

@@ -76,7 +76,7 @@ fn table(
     warmup: u64,
     seconds: u64,
 ) -> Result<Table, Failure> {
-    let ours = Loaded::with_variant(session)?;
+    let ours = Loaded::with_variant(session, part)?;
     let builtin = BUILT_IN.iter().filter(|name| session.wants(name)).map(|name| ((*name).to_owned(), *name));
     let ours = ours.iter().map(|loaded| (loaded.title.clone(), loaded.name.as_str()));
     let columns: Vec<(String, &str)> = builtin.chain(ours).collect();

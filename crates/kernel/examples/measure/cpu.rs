@@ -111,7 +111,7 @@ fn cost(controller: &str, seconds: u64) -> Result<Cost, Failure> {
 }
 
 pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
-    let loaded = Loaded::all(session)?;
+    let loaded = Loaded::all(session, "cpu")?;
     let mut outcome = Outcome::default();
     writeln!(
         outcome.table,

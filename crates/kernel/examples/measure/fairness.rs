@@ -17,7 +17,7 @@ const SCENARIO: &str = "duration = \"90s\"\n\
 const SINGLE: usize = 0;
 
 /// Run as often as is asked for; the others once, to see them beside these.
-const REPEATED: [&str; 5] = ["reno", "mp_lia", "mp_olia", "mp_balia", "mp_tccc"];
+const REPEATED: [&str; 7] = ["reno", "mp_lia", "mp_olia", "mp_balia", "mp_tccc", "mp_mpcc_lat", "mp_uni"];
 
 /// When the second flow comes. Runs differ by this: there is no randomness on the links.
 const fn late_ms(run: u64) -> u64 {
@@ -42,7 +42,7 @@ fn ratio(controller: &str, run: u64, seconds: u64) -> Result<f64, Failure> {
 }
 
 pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
-    let loaded = Loaded::all(session)?;
+    let loaded = Loaded::all(session, "fairness")?;
     let ours = loaded.iter().map(|loaded| (loaded.title.clone(), loaded.name.as_str()));
     let builtin = BUILT_IN.into_iter().filter(|name| session.wants(name)).map(|name| (name.to_owned(), name));
     let all: Vec<(String, &str)> = builtin.chain(ours).collect();

@@ -8,7 +8,7 @@
 //! * `--again`: forget what was kept of the parts;
 //! * `--only NAME,NAME`: only these controllers, by their names in the kernel;
 //! * `--rows NAME,NAME`: only these conditions of `baseline` and `buffers`;
-//! * `--runs N`: so many runs of `fairness` and rounds of `cpu`, five if nothing is said;
+//! * `--runs N`: so many runs of `fairness` and `target-rate` and rounds of `cpu`, five if nothing is said;
 //! * `--short`: a quick look that measures nothing worth keeping.
 
 mod baseline;
@@ -94,7 +94,6 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// Under its usual name with `m` for `mp`, so that it does not meet one that somebody uses.
     fn new(object: &Object, name: String, settings: &[(&str, &str)]) -> Result<Self, Error> {
         let words = settings.iter().map(|(key, value)| format!(", {key}={value}"));
         let title = object.kernel_name.to_owned() + &words.collect::<String>();
@@ -106,16 +105,18 @@ impl Loaded {
         Ok(Self { name, title })
     }
 
-    fn all(session: &Session) -> Result<Vec<Self>, Error> {
+    /// All that are wanted, under their usual names with the part's first letter for `mp`: no name is one that somebody uses, and
+    /// parts can be measured side by side.
+    fn all(session: &Session, part: &str) -> Result<Vec<Self>, Error> {
         let wanted = objects().filter(|object| session.wants(object.kernel_name));
-        wanted.map(|object| Self::new(&object, object.kernel_name.replacen("mp", "m", 1), &[])).collect()
+        wanted.map(|object| Self::new(&object, object.kernel_name.replacen("mp", &part[..1], 1), &[])).collect()
     }
 
     /// All, and one with the slow start of its paper, which is the usual one in the simulator.
-    fn with_variant(session: &Session) -> Result<Vec<Self>, Error> {
-        let mut all = Self::all(session)?;
+    fn with_variant(session: &Session, part: &str) -> Result<Vec<Self>, Error> {
+        let mut all = Self::all(session, part)?;
         for object in objects().filter(|object| object.name == "mpcc-latency" && session.wants(object.kernel_name)) {
-            all.push(Self::new(&object, "m_mpcc_paper".to_owned(), &[("slow-start", "paper")])?);
+            all.push(Self::new(&object, format!("{}_mpcc_paper", &part[..1]), &[("slow-start", "paper")])?);
         }
         Ok(all)
     }

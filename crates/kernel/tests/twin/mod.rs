@@ -162,7 +162,7 @@ pub struct PacedController {
     window: unsafe extern "C" fn(*const u8, *const PathView) -> u64,
 }
 
-/// Members of `struct tunables` in `bpf/ascent.h`, in order.
+/// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
 const ASCENT_TUNABLES: [&str; 19] = [
     "loss_weight_ppm",
     "latency_weight_ppm",

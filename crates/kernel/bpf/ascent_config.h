@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The parameters of ascent.h. */
+#ifndef MANYPATH_ASCENT_CONFIG_H
+#define MANYPATH_ASCENT_CONFIG_H
+
+#include "types.h"
+
+/* As in crates/cc/src/ascent/config.rs, where they are explained; choices in the order given there. */
+struct tunables {
+	u64 loss_weight_ppm;
+	u64 latency_weight_ppm;
+	u64 units;
+	u64 mi_ppm;
+	u64 mi_packets;
+	u64 min_slope_ppm;
+	u64 omega_ppm;
+	u64 theta_ppm;
+	u64 steps;
+	u64 min_step_ppm;
+	u64 bound_ppm;
+	u64 bound_step_ppm;
+	u64 swing;
+	u64 initial_ppm;
+	u64 min_rate_ppm;
+	u64 slow_start;
+	u64 leave;
+	u64 publish;
+	u64 timeout;
+};
+
+enum { UNITS_MBIT, UNITS_BYTES };
+enum { STEPS_RELEASE, STEPS_PAPER };
+enum { START_PAPER, START_RELEASE };
+enum { LEAVE_BETTER, LEAVE_LAST };
+enum { PUBLISH_INTERVAL, PUBLISH_DECISION };
+enum { TIMEOUT_HALVE, TIMEOUT_KEEP };
+
+#ifdef __bpf__
+extern struct tunables tunables;
+#else
+static struct tunables tunables;
+#endif
+
+#endif
