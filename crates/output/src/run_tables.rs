@@ -56,7 +56,9 @@ fn connections(reports: &[Report]) -> Table {
         .real("sending_bps", "Bytes on the wire of data packets, bit/s.", |row| row.1.sending_bps)
         .whole("delivered_packets", "Data packets that brought something new.", |row| row.1.delivered_packets)
         .whole("delivered_bytes", "Payload delivered in order, bytes.", |row| row.1.delivered_bytes)
-        .whole("retransmitted_bytes", "Payload sent again because it was lost, bytes.", |row| row.1.retransmitted_bytes)
+        .whole("retransmitted_bytes", "Payload sent again, because it was lost or as a copy, bytes.", |row| {
+            row.1.retransmitted_bytes
+        })
         .whole("duplicated_bytes", "Payload sent as copies the scheduler wished for, bytes.", |row| {
             row.1.duplicated_bytes
         })
@@ -266,9 +268,11 @@ fn connection_series(reports: &[Report]) -> Table {
         .real("sending_bps", "Bytes on the wire of data packets in the interval, bit/s.", |row| {
             at(&row.2.sending_bps, row.3)
         })
-        .whole("retransmitted_bytes", "Payload sent again in the interval because it was lost, bytes.", |row| {
-            count(&row.2.retransmitted_bytes, row.3)
-        })
+        .whole(
+            "retransmitted_bytes",
+            "Payload sent again in the interval, because it was lost or as a copy, bytes.",
+            |row| count(&row.2.retransmitted_bytes, row.3),
+        )
         .real("cost_per_s", "Bytes sent a second times cost a byte, summed over subflows.", |row| {
             at(&row.2.cost_per_s, row.3)
         })

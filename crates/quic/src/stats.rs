@@ -67,7 +67,7 @@ pub struct ConnectionStats {
     pub received: Bytes,
     /// Payload bytes that arrived again.
     pub received_again: Bytes,
-    /// Payload bytes that this end sent again because they were lost.
+    /// Payload bytes that this end sent again, because they were lost or as copies.
     pub retransmitted: Bytes,
     /// Payload bytes that this end sent twice because the scheduler wished so.
     pub duplicated: Bytes,

@@ -61,7 +61,7 @@ pub enum SessionEvent {
 pub struct Totals {
     /// Payload bytes sent for the first time.
     pub sent: Bytes,
-    /// Payload bytes sent again because they were lost.
+    /// Payload bytes sent again, because they were lost or as copies.
     pub retransmitted: Bytes,
     /// Payload bytes sent as copies that the scheduler wished for.
     pub duplicated: Bytes,

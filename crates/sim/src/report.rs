@@ -50,7 +50,7 @@ pub struct ConnectionReport {
     pub delivered_packets: u64,
     /// Payload delivered in order, bytes.
     pub delivered_bytes: u64,
-    /// Payload sent again because it was lost, bytes.
+    /// Payload sent again, because it was lost or as a copy, bytes.
     pub retransmitted_bytes: u64,
     /// Payload sent as copies that the scheduler wished for, bytes.
     pub duplicated_bytes: u64,

@@ -27,7 +27,7 @@ pub struct ConnectionSeries {
     pub goodput_bps: Vec<f64>,
     /// Bytes on the wire of data packets, bits per second.
     pub sending_bps: Vec<f64>,
-    /// Payload sent again because it was lost.
+    /// Payload sent again, because it was lost or as a copy.
     pub retransmitted_bytes: Vec<u64>,
     /// Cost a second: bytes sent a second times cost a byte, summed over subflows (paper 004 eq. 26).
     pub cost_per_s: Vec<f64>,
