@@ -105,18 +105,18 @@ impl Loaded {
         Ok(Self { name, title })
     }
 
-    /// All that are wanted, under their usual names with the part's first letter for `mp`: no name is one that somebody uses, and
-    /// parts can be measured side by side.
+    /// All that are wanted, under their usual names with the part's first letters for `mp`: no name is one that
+    /// somebody uses, and parts can be measured side by side.
     fn all(session: &Session, part: &str) -> Result<Vec<Self>, Error> {
         let wanted = objects().filter(|object| session.wants(object.kernel_name));
-        wanted.map(|object| Self::new(&object, object.kernel_name.replacen("mp", &part[..1], 1), &[])).collect()
+        wanted.map(|object| Self::new(&object, object.kernel_name.replacen("mp", &part[..2], 1), &[])).collect()
     }
 
     /// All, and one with the slow start of its paper, which is the usual one in the simulator.
     fn with_variant(session: &Session, part: &str) -> Result<Vec<Self>, Error> {
         let mut all = Self::all(session, part)?;
         for object in objects().filter(|object| object.name == "mpcc-latency" && session.wants(object.kernel_name)) {
-            all.push(Self::new(&object, format!("{}_mpcc_paper", &part[..1]), &[("slow-start", "paper")])?);
+            all.push(Self::new(&object, format!("{}_mpcc_paper", &part[..2]), &[("slow-start", "paper")])?);
         }
         Ok(all)
     }
