@@ -246,12 +246,20 @@ fn is_available(name: &str) -> bool {
     available.split_whitespace().any(|held| held == name)
 }
 
+/// `BPF_STRUCT_OPS_STATE_INUSE`: registered. One that was unregistered lives on with the connections that use it.
+const IN_USE: u32 = 1;
+
+/// Whether a controller is registered: its value begins with a counter of references and its state.
+fn is_registered(value: &[u8]) -> bool {
+    value.get(4..8).is_some_and(|state| state == IN_USE.to_ne_bytes())
+}
+
 /// The BPF controller that is registered under this name, pinned or not.
 fn registered(name: &str) -> Option<MapHandle> {
     let controllers = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps);
     controllers.filter_map(|map| MapHandle::from_map_id(map.id).ok()).find(|map| {
         let value = map.lookup(&ZERO, MapFlags::ANY).ok().flatten();
-        is_available(name) && value.is_some_and(|value| place_of(&value, name).is_some())
+        value.is_some_and(|value| is_registered(&value) && place_of(&value, name).is_some())
     })
 }
 

@@ -65,6 +65,24 @@ fn what_is_loaded_stays_when_a_second_load_fails() {
 }
 
 #[test]
+fn a_name_is_free_again_while_a_connection_holds_what_had_it() {
+    if is_hindered() {
+        return;
+    }
+    let loaded = Loaded::new("lia");
+    let links = two_links();
+    let pair = Pair::connect(&links, &loaded.name);
+    let name = [loaded.name.clone()];
+    for _ in 0..3 {
+        engine::unload(&name).unwrap();
+        engine::load(&Request { name: Some(loaded.name.clone()), ..request(&["lia"]) }).unwrap();
+    }
+    // The connection goes on with the first.
+    assert!(loaded.status().unwrap().connections.is_empty());
+    pair.transfer(1 << 20, false);
+}
+
+#[test]
 fn a_full_map_leaves_further_connections_uncoupled_and_says_so() {
     if is_hindered() {
         return;

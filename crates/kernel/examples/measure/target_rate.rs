@@ -11,6 +11,7 @@ use manypath_emu::tun::TunLinks;
 use crate::flow::{Flow, Wish, goodput, links, median};
 use crate::{Failure, Outcome, Session};
 use manypath_core::AlgorithmSpec;
+use manypath_kernel::status::{ConnectionStatus, SubflowStatus};
 use manypath_kernel::{Request, engine};
 
 /// Two links of 30 Mbit/s.
@@ -109,12 +110,22 @@ impl Run {
     }
 }
 
+/// The connection under a controller that has a subflow from the client's address on the dear path.
+fn dear_connection(controller: &str) -> Result<ConnectionStatus, Failure> {
+    let controllers = engine::status()?;
+    let ours = controllers.into_iter().find(|held| held.kernel_name == controller).ok_or("the controller is gone")?;
+    let mut connections = ours.connections.into_iter();
+    Ok(connections.find(|one| one.subflows.iter().any(is_dear)).ok_or("no connection on the dear path")?)
+}
+
+fn is_dear(subflow: &SubflowStatus) -> bool {
+    subflow.local.ip().to_string() == DEAR
+}
+
 /// Packets that the client's subflow on the dear path has delivered, and bytes of one.
 fn dear_packets(controller: &str) -> Result<(u32, u32), Failure> {
-    let controllers = engine::status()?;
-    let ours = controllers.iter().find(|held| held.kernel_name == controller).ok_or("the controller is gone")?;
-    let mut subflows = ours.connections.iter().flat_map(|connection| &connection.subflows);
-    let dear = subflows.find(|subflow| subflow.local.ip().to_string() == DEAR).ok_or("no dear subflow")?;
+    let connection = dear_connection(controller)?;
+    let dear = connection.subflows.iter().find(|subflow| is_dear(subflow)).ok_or("no dear subflow")?;
     Ok((dear.delivered, dear.mss))
 }
 
@@ -129,11 +140,7 @@ fn lia(settle: u64, seconds: u64) -> Result<Vec<f64>, Failure> {
 
 /// The weights of the connection over both paths.
 fn weights() -> Result<Vec<f64>, Failure> {
-    let connections = engine::weighted_connections()?;
-    let is_dear = |address: std::net::IpAddr| address.to_string() == DEAR;
-    let ours = connections.iter().find(|one| one.subflows.iter().any(|subflow| is_dear(subflow.local.ip())));
-    let weights = engine::weights(ours.ok_or("no connection")?.token)?;
-    Ok(weights[..2].to_vec())
+    Ok(engine::weights(dear_connection("mp_uni")?.token)?[..2].to_vec())
 }
 
 /// The same under Uni-MPTCP with the daemon, before and after it was started again; then the weights it found, those it left
