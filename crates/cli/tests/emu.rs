@@ -67,6 +67,14 @@ fn is_root() -> bool {
 }
 
 #[test]
+fn down_without_a_name_spares_the_links_of_a_running_command() {
+    if is_root() {
+        // If other tests' links are up as well, it asks for a name for that reason.
+        run(["emu", "run", "--", env!("CARGO_BIN_EXE_manypath"), "emu", "down"]).fails_with(&["--name"]);
+    }
+}
+
+#[test]
 fn links_stay_up_until_taken_down() {
     let Some(up) = Up::start("stay") else { return };
     let status = up.status().unwrap();

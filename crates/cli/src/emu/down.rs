@@ -1,6 +1,6 @@
 //! `emu down`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::registry::{self, Name};
 use crate::output;
@@ -13,7 +13,7 @@ use crate::output;
     after_help = "Examples:\n  manypath emu down\n  manypath emu down --name two-links\n  manypath emu down --all"
 )]
 pub(super) struct Args {
-    /// Which; not needed if only one is up
+    /// Which; not needed if only one is up that `emu run` or `emu shell` does not hold
     #[arg(long, value_name = "NAME")]
     name: Option<Name>,
 
@@ -24,10 +24,21 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args) -> Result<()> {
-    let names = if args.all { registry::all()? } else { vec![registry::choose(args.name.as_ref())?] };
+    let names = if args.all { registry::all()? } else { vec![one(args.name.as_ref())?] };
     for name in names {
         registry::stop(&name).await?;
         output::line(&format!("{name} is down"))?;
     }
     Ok(())
+}
+
+/// The links of this name, or the only ones: not those that a running command has for itself, which nobody named.
+fn one(name: Option<&Name>) -> Result<Name> {
+    let chosen = registry::choose(name)?;
+    match chosen.command() {
+        Some(process) if name.is_none() => {
+            bail!("only {chosen} is up, for a command that runs (process {process}): end that, or say --name {chosen}")
+        }
+        _ => Ok(chosen),
+    }
 }
