@@ -22,6 +22,9 @@ const GAMMA: f64 = 1.0;
 const MIN_ALPHA: f64 = 2.0;
 /// The smallest window by delay, packets (Linux).
 const MIN_WINDOW: f64 = 2.0;
+/// Shorter queueing delays come of rounding a mean of round-trip times, seconds: engines' clocks count nanoseconds. (Linux'
+/// counts microseconds and cannot see them.)
+const MIN_QUEUE: f64 = 1e-9;
 /// A round with fewer samples is Reno's (Linux: more than two).
 const MIN_SAMPLES: f64 = 3.0;
 
@@ -118,6 +121,7 @@ impl Wvegas {
         // Draft s3.3: back off once the queueing delay has doubled, to see the true base RTT. A queue of zero is none: the
         // kernel would then halve the window.
         let queue = rtt - member.base_rtt;
+        let queue = if queue < MIN_QUEUE { 0.0 } else { queue };
         if member.queue_delay <= 0.0 || queue < member.queue_delay {
             member.queue_delay = queue;
         }
@@ -254,6 +258,21 @@ mod tests {
     fn an_empty_queue_does_not_back_off() {
         let (_, windows) = round(&[(20.0, 0.1)], false, 0.1, 0.1, &[0.0]);
         close(cwnd(&windows), 21.0);
+    }
+
+    #[test]
+    fn rounding_is_no_queue() {
+        // The mean of 24 times this is a little more than this.
+        let base = 0.03112;
+        let mean = (0..24).map(|_| base).sum::<f64>() / 24.0;
+        assert!(mean > base);
+        let (mut wvegas, mut windows) = round(&[(20.0, base)], false, base, mean, &[0.0]);
+        close(wvegas.members[0].as_ref().unwrap().queue_delay, 0.0);
+        let member = wvegas.members[0].as_mut().unwrap();
+        (member.sum, member.samples) = (3.0 * 0.0312, 3.0);
+        wvegas.on_round(SubflowId(0), &mut windows);
+        // The first queue there is: 21 packets and one more, no back-off.
+        close(cwnd(&windows), 22.0);
     }
 
     #[test]
