@@ -127,10 +127,10 @@ impl Bbr {
     fn on_ack(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
         let in_flight = view.in_flight.as_f64();
         let new_round = self.rounds.on_ack(acked, view.delivered);
-        self.update_bandwidth(acked);
+        self.update_bandwidth(acked, view);
         self.check_cycle(now, in_flight);
         if new_round {
-            self.check_full_pipe(acked);
+            self.check_full_pipe(view);
         }
         self.check_drain(now, in_flight);
         self.update_rtprop(now, acked, in_flight, new_round);
@@ -139,10 +139,10 @@ impl Bbr {
         self.set_cwnd(acked.bytes.as_f64(), in_flight, view.delivered.as_f64());
     }
 
-    /// Draft s4.1.1.3.
-    fn update_bandwidth(&mut self, acked: &Acked) {
+    /// Draft s4.1.1.3. What the application limited is the rate's sample: a window that is not filled says nothing about it.
+    fn update_bandwidth(&mut self, acked: &Acked, view: &SubflowView) {
         let rate = acked.delivery_rate.as_bps();
-        if rate > 0.0 && (!acked.app_limited || rate >= self.btlbw()) {
+        if rate > 0.0 && (!view.rate_app_limited || rate >= self.btlbw()) {
             self.bandwidth.update(Time::from_nanos(self.rounds.count()), rate);
         }
     }
@@ -170,8 +170,8 @@ impl Bbr {
     }
 
     /// Draft s4.3.2.2.
-    fn check_full_pipe(&mut self, acked: &Acked) {
-        if self.filled || acked.app_limited {
+    fn check_full_pipe(&mut self, view: &SubflowView) {
+        if self.filled || view.rate_app_limited {
             return;
         }
         if self.btlbw() >= self.full_bandwidth * FULL_GROWTH {

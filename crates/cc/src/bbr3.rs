@@ -180,13 +180,13 @@ impl Bbr3 {
         self.round_bandwidth = self.round_bandwidth.max(acked.delivery_rate.as_bps());
         self.round_delivered += bytes;
         let probing = matches!(self.state, State::Startup | State::Refill | State::Up);
-        self.model.on_ack(acked, view.delivered, probing, self.cwnd);
+        self.model.on_ack(acked, view, probing, self.cwnd);
         if new_round {
-            self.on_round(acked);
+            self.on_round(view.rate_app_limited);
         }
         self.update_extra_acked(now, bytes);
         self.check_drain(now, in_flight);
-        self.end_ack_phase(acked, new_round);
+        self.end_ack_phase(view.rate_app_limited, new_round);
         if let Some(flight) = flight {
             self.adapt_long_term(&flight, bytes, new_round, cwnd_limited);
         }
@@ -196,11 +196,11 @@ impl Bbr3 {
         self.set_cwnd(bytes, view.delivered.as_f64());
     }
 
-    /// s5.3.1.2 and s5.3.1.3, once a round trip.
-    fn on_round(&mut self, acked: &Acked) {
+    /// s5.3.1.2 and s5.3.1.3, once a round trip; `limited`: the application limited the rate's sample.
+    fn on_round(&mut self, limited: bool) {
         self.rounds_since_probe += 1;
         let bandwidth = core::mem::take(&mut self.round_bandwidth);
-        if !self.full_now && !acked.app_limited {
+        if !self.full_now && !limited {
             if bandwidth >= self.full_bandwidth * FULL_GROWTH {
                 self.reset_full(bandwidth);
             } else {
@@ -246,8 +246,8 @@ impl Bbr3 {
         }
     }
 
-    /// s5.3.3.6 `BBRAdaptLongTermModel`, once a round trip.
-    fn end_ack_phase(&mut self, acked: &Acked, new_round: bool) {
+    /// s5.3.3.6 `BBRAdaptLongTermModel`, once a round trip; `limited`: the application limited the rate's sample.
+    fn end_ack_phase(&mut self, limited: bool, new_round: bool) {
         if !self.full_reached || !new_round {
             return;
         }
@@ -256,7 +256,7 @@ impl Bbr3 {
             AckPhase::Stopping => {
                 self.probe_samples = false;
                 self.ack_phase = AckPhase::Init;
-                if self.is_probing_bandwidth() && !acked.app_limited {
+                if self.is_probing_bandwidth() && !limited {
                     self.model.advance_cycle();
                 }
             }

@@ -14,6 +14,7 @@ fn ack(bbr: &mut Bbr, view: &mut SubflowView, millis: u64, mbps: f64, rtt_ms: u6
     let at_send = view.delivered;
     view.delivered += Bytes::new(1000);
     view.srtt = Some(Duration::from_millis(rtt_ms));
+    view.rate_app_limited = false;
     let acked = Acked {
         packet: PacketNumber(0),
         bytes: Bytes::new(1000),
@@ -128,6 +129,7 @@ fn application_limited_samples_do_not_lower_the_filter_nor_fill_the_pipe() {
         ack(&mut bbr, &mut view, round * 100, 8.0, 100);
         let at_send = view.delivered;
         view.delivered += Bytes::new(1000);
+        view.rate_app_limited = true;
         let acked = Acked {
             packet: PacketNumber(0),
             bytes: Bytes::new(1000),

@@ -26,6 +26,13 @@ fn sample(delivered_at_send: u64, mbps: f64, rtt_ms: u64) -> Acked {
     }
 }
 
+/// A view of which only this much is known to be delivered.
+fn delivered(bytes: u64) -> SubflowView {
+    let mut view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+    view.delivered = Bytes::new(bytes);
+    view
+}
+
 /// One acknowledgement that ends a round.
 fn ack(bbr: &mut Bbr3, view: &mut SubflowView, millis: u64, mbps: f64, rtt_ms: u64) {
     let acked = sample(view.delivered.get(), mbps, rtt_ms);
@@ -119,12 +126,12 @@ fn losses_in_a_probe_set_the_long_term_bound() {
 #[test]
 fn losses_outside_of_a_probe_set_short_term_bounds() {
     let mut model = Model::default();
-    model.on_ack(&sample(0, 8.0, 100), Bytes::new(100_000), true, 0.0);
+    model.on_ack(&sample(0, 8.0, 100), &delivered(100_000), true, 0.0);
     model.note_loss(Bytes::new(100_000));
     // Delivered 60,000 in flight at 4 Mbit/s: max(4, 0.7 * 8) = 5.6; max(60,000, 0.7 * 200,000) = 140,000.
     model.reset_latest();
     model.note_loss(Bytes::new(100_000));
-    model.on_ack(&sample(100_000, 4.0, 100), Bytes::new(160_000), false, 200_000.0);
+    model.on_ack(&sample(100_000, 4.0, 100), &delivered(160_000), false, 200_000.0);
     close(model.bandwidth(), 5.6e6);
     close(model.inflight_short, 140_000.0);
     model.reset_short_term();
@@ -134,12 +141,32 @@ fn losses_outside_of_a_probe_set_short_term_bounds() {
 #[test]
 fn bandwidth_is_forgotten_after_two_cycles() {
     let mut model = Model::default();
-    model.on_ack(&sample(0, 8.0, 100), Bytes::new(1_000), false, 0.0);
+    model.on_ack(&sample(0, 8.0, 100), &delivered(1_000), false, 0.0);
     model.advance_cycle();
-    model.on_ack(&sample(1_000, 4.0, 100), Bytes::new(2_000), false, 0.0);
+    model.on_ack(&sample(1_000, 4.0, 100), &delivered(2_000), false, 0.0);
     close(model.max_bandwidth(), 8e6);
     model.advance_cycle();
     close(model.max_bandwidth(), 4e6);
+}
+
+#[test]
+fn a_window_that_is_not_filled_does_not_keep_a_bandwidth() {
+    let mut model = Model::default();
+    let mut lower = sample(1_000, 4.0, 100);
+    // Windows of twice what is in flight grow no further, but the rate was the path's.
+    lower.app_limited = true;
+    let mut view = delivered(2_000);
+    model.on_ack(&sample(0, 8.0, 100), &delivered(1_000), false, 0.0);
+    model.advance_cycle();
+    model.on_ack(&lower, &view, false, 0.0);
+    model.advance_cycle();
+    close(model.max_bandwidth(), 4e6);
+    // The application's is not.
+    lower.delivery_rate = Rate::from_mbps(2.0);
+    view.rate_app_limited = true;
+    model.on_ack(&lower, &view, false, 0.0);
+    model.advance_cycle();
+    close(model.max_bandwidth(), 0.0);
 }
 
 #[test]
