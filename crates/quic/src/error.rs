@@ -12,7 +12,7 @@ use crate::identity::Fingerprint;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read or written.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("cannot use {path}: {source}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum BindError {
     #[error("no address to listen on was given")]
     NoAddress,
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}; listen on another address or port")]
     Socket {
         /// The address.
         address: SocketAddr,

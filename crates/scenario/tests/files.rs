@@ -81,7 +81,7 @@ fn faults_are_named_with_their_place_and_remedy() {
         (with("", "one-way = true", ROUTE), 12, "has no link back"),
         (with("", "", "count = 1000000000\npath = [{ route = [\"a\"] }]"), 9, "1 to 100000"),
         (with("", "", ""), 9, "[[connection.path]]"),
-        (with("", "", "role = \"mp\""), 12, "no role 'mp'"),
+        (with("", "", "role = \"mp\""), 12, "with a role needs 'topology'"),
         (with("", "", "path = [{ route = [\"a\"], cost = nan }]"), 12, "cost is NaN"),
         (with("topology = \"ring\"", "", ROUTE), 2, "there is no topology 'ring'"),
         (with("warmup = \"1s\"", "", ROUTE), 2, "shorter than the duration"),

@@ -119,6 +119,18 @@ fn a_crowd_that_shares_a_link_is_welcome() {
 }
 
 #[test]
+fn keys_that_do_not_go_together() {
+    let role = CONNECTION.replace("path = [{ route = [\"a\"] }]", "role = \"mp\"");
+    refused(&format!("{TOP}{LINK}{role}"), 10, "connection 'c' with a role needs 'topology'");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("trace"), "1\n2\n").unwrap();
+    let link = LINK.replace("rate = \"1Mbit\"", "trace = \"trace\"");
+    let drawn = "redraw = { every = \"1s\", rate = { one-of = [\"1Mbit\"] } }\n";
+    let error = parse(&format!("{TOP}{link}{drawn}{CONNECTION}"), "bad.toml", folder.path()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("bad.toml:2:1: 'a' has both 'trace' and 'redraw.rate'"), "{error}");
+}
+
+#[test]
 fn files_that_are_none() {
     let trace =
         |path: &str| format!("{TOP}{}{CONNECTION}", LINK.replace("rate = \"1Mbit\"", &format!("trace = \"{path}\"")));

@@ -230,7 +230,11 @@ fn paths(located: &Located<ConnectionTable>, base: Option<&Topology>, names: &Na
         if !table.path.is_empty() {
             return Err(here(both(&table.name, "role", "path")));
         }
-        let known = base.map(|topology| topology.roles.as_slice()).unwrap_or_default();
+        let Some(Topology { roles: known, .. }) = base else {
+            let what = format!("connection '{}' with a role", table.name);
+            let remedy = "write topology = \"two-links\" or another one, or give the connection paths";
+            return Err((role.span.clone(), Problem::Missing { what, key: "topology", remedy }));
+        };
         let found = known.iter().find(|held| held.name == role.value).ok_or_else(|| {
             let known = known.iter().map(|role| role.name.as_str()).take(20).collect::<Vec<_>>().join(", ");
             (role.span.clone(), Problem::UnknownRole { name: role.value.clone(), known })

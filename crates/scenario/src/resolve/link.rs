@@ -52,6 +52,12 @@ pub(super) fn change_link(link: &mut Link, table: &LinkTable, traces: &mut Trace
         }
         link.redraw = Some(redraw(values)?);
     }
+    // Also where the one is the topology's and the other a change of it.
+    if matches!(link.config.capacity, Capacity::Trace(_))
+        && link.redraw.as_ref().is_some_and(|redraw| redraw.rate.is_some())
+    {
+        return Err(both(&table.name, "trace", "redraw.rate"));
+    }
     Ok(())
 }
 
