@@ -23,11 +23,12 @@
 /* User space sees changes after this time at the latest, microseconds. */
 #define INFO_INTERVAL 10000
 /*
- * Bytes that may wait unsent in a subflow. The kernel's scheduler hands a subflow 64 KB at a time, more the faster it is; when
- * its window then falls to a packet or two, they take seconds to leave, and the whole connection waits for them: the other
- * subflows run into the end of the receive window.
+ * Bytes that may wait unsent in a subflow: a window, but this at least. The kernel's scheduler hands a subflow 64 KB at a time,
+ * more the faster it is; when its window is a packet or two, they take seconds to leave, and the whole connection waits for
+ * them: the other subflows run into the end of the receive window. Less than a window costs fast subflows processor time, and
+ * what paths of long round trips could carry.
  */
-const volatile int MOST_UNSENT = 16384;
+#define LEAST_UNSENT 16384
 /* A subflow without a place among others. */
 #define ALONE MP_SUBFLOWS
 
@@ -37,6 +38,8 @@ struct subflow {
 	u32 token;
 	/* Its place in the connection's group; ALONE: it has none and uses `alone`. */
 	u32 place;
+	/* The bound of unsent data that was asked for, bytes. */
+	u32 unsent;
 	/* A group of one for sockets without a connection: the one-path form of every law. Its member has place 0. */
 	struct mp_group alone;
 	SUBFLOW_STATE own;
@@ -251,34 +254,37 @@ struct place {
 	u64 own;
 };
 
-/*
- * Bounds what waits in a subflow, once it carries data: only then is it all set up. Multipath TCP keeps what a program asks for to the
- * connection, and from 6.7 on sets each subflow's bound to the largest number, again whenever it passes options on.
- */
-INLINE void bound_unsent(struct sock *sk)
-{
-	u32 held = ((struct tcp_sock *)sk)->notsent_lowat;
-
-	if (held == 0 || held == (u32)-1)
-		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, (void *)&MOST_UNSENT, sizeof(MOST_UNSENT));
-}
-
-/*
- * Bytes that the kernel's scheduler hands to a subflow at a time, at most: what may wait, and the piece that goes beyond it.
- */
-#define MOST_HANDED 49152
+/* Bytes that the kernel's scheduler may hand to a subflow beyond the bound: the rest of a piece. */
+#define PIECE 32768
 /* Bounds of a send buffer, as a multiple of the window: the kernel's own, and ours. */
 #define LEAST_BUFFERS 2
 #define MOST_BUFFERS 64
 /* Bytes of a send buffer beyond which the kernel's arithmetic might overflow. */
 #define MOST_BUFFERED (1 << 29)
 
+/*
+ * Bounds what waits in a subflow, once it carries data: only then is it all set up. Multipath TCP keeps what a program asks for to the
+ * connection, and from 6.7 on sets each subflow's bound to the largest number, again whenever it passes options on.
+ */
+INLINE void bound_unsent(struct sock *sk, struct subflow *subflow, u64 window)
+{
+	u32 held = ((struct tcp_sock *)sk)->notsent_lowat;
+
+	/* What a program has asked for stays. */
+	if (held != 0 && held != (u32)-1 && held != subflow->unsent)
+		return;
+	subflow->unsent = window > LEAST_UNSENT ? (window < MOST_BUFFERED ? (u32)window : MOST_BUFFERED) : LEAST_UNSENT;
+	if (held != subflow->unsent)
+		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &subflow->unsent, sizeof(subflow->unsent));
+}
+
 /* Microseconds until a subflow has delivered what it was handed. */
 INLINE u64 time_to_deliver(const struct mp_info *info)
 {
 	u64 window = (u64)info->cwnd * info->mss;
+	u64 handed = (window > LEAST_UNSENT ? window : LEAST_UNSENT) + PIECE;
 
-	return info->family && window ? info->srtt_us * (window + MOST_HANDED) / window : 0;
+	return info->family && window ? info->srtt_us * (window + handed) / window : 0;
 }
 
 /* The longest such time of the other subflows, in own round-trip times; rounded up, at least one. */

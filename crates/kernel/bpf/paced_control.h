@@ -165,7 +165,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 		paced_on_loss(&subflow->own.state, place.group, place.own);
 		/* Before any loss there is no window to fall. */
 		if (place.info && PACED_MAY_FALL)
-			bound_unsent(sk);
+			bound_unsent(sk, subflow, 0);
 	}
 	count(MP_COUNT_LOSSES);
 	return ((struct tcp_sock *)sk)->snd_ssthresh;
