@@ -49,6 +49,7 @@ mod red;
 mod service;
 mod steps;
 mod trace;
+mod waiting;
 
 pub use config::{
     Capacity, Change, ConfigError, LinkConfig, MAX_CHANGES, MAX_DELAY, MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS,

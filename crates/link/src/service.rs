@@ -9,7 +9,7 @@ use crate::trace::{OPPORTUNITY, Slot, Trace};
 /// A time in units of 2^-32 ns. Service times are rounded to these units, so that a busy period of 4 GB ends at most half a
 /// nanosecond from where exact arithmetic ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct FineTime(u128);
+pub(crate) struct FineTime(u128);
 
 /// 2^32, the fine units in a nanosecond.
 const UNITS: f64 = 4_294_967_296.0;
@@ -22,8 +22,18 @@ impl FineTime {
     }
 
     /// The nearest nanosecond; [`Time::MAX`] when beyond it.
-    fn to_time(self) -> Time {
+    pub(crate) fn to_time(self) -> Time {
         Time::from_nanos(u64::try_from((self.0 + HALF) >> 32).unwrap_or(u64::MAX))
+    }
+
+    /// How long after an earlier time it is, in fine units; `None`: more than four seconds.
+    pub(crate) fn after(self, earlier: Self) -> Option<u64> {
+        u64::try_from(self.0.checked_sub(earlier.0)?).ok()
+    }
+
+    /// The time `units` later.
+    pub(crate) const fn plus(self, units: u64) -> Self {
+        Self(self.0 + units as u128)
     }
 
     /// Whether the nearest nanosecond is at or before `time`, so that rounding never carries a packet past a change that it
@@ -65,10 +75,10 @@ impl Service {
 
     /// When a packet that arrives at `now` has left, everything before it first; `None` if never, and then nothing changes.
     #[inline]
-    pub(crate) fn serve(&mut self, now: Time, size: u32) -> Option<Time> {
+    pub(crate) fn serve(&mut self, now: Time, size: u32) -> Option<FineTime> {
         match self {
             Self::Rate(service) => service.serve(now, size),
-            Self::Trace(service) => Some(service.serve(now, size)),
+            Self::Trace(service) => Some(FineTime::from_time(service.serve(now, size))),
         }
     }
 
@@ -99,7 +109,7 @@ impl RateService {
     }
 
     #[inline]
-    fn serve(&mut self, now: Time, size: u32) -> Option<Time> {
+    fn serve(&mut self, now: Time, size: u32) -> Option<FineTime> {
         let start = self.free.max(FineTime::from_time(now));
         // Rounded down, so that a step is never entered early; a late entry is what `serve_across` handles anyway.
         let whole = Time::from_nanos(u64::try_from(start.0 >> 32).unwrap_or(u64::MAX));
@@ -113,7 +123,7 @@ impl RateService {
             None => self.serve_across(start, size)?,
         };
         self.free = free;
-        Some(free.to_time())
+        Some(free)
     }
 
     /// Service that does not end within the current step. Rare, so it may use floats: their relative error of 2^-53 on one
