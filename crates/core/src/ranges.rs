@@ -103,14 +103,30 @@ impl RangeSet {
     }
 
     /// The first range that ends after `seq`: the one that holds it, or the next one above.
+    #[inline]
     pub fn at_or_after(&self, seq: DataSeq) -> Option<DataRange> {
+        self.at_or_after_near(seq, &mut 0)
+    }
+
+    /// The same for who asks for one sequence number after the other in ascending order: `near` is where the next is looked
+    /// for first, whatever it holds, so that nothing is searched for. It begins as zero.
+    #[inline]
+    pub fn at_or_after_near(&self, seq: DataSeq, near: &mut usize) -> Option<DataRange> {
         if seq < self.first.end {
+            *near = 0;
             return Some(self.first);
         }
-        match self.rest.back() {
-            Some(last) if last.end > seq => self.rest.get(self.rest.partition_point(|held| held.end <= seq)).copied(),
-            _ => None,
+        let last = self.rest.back().filter(|last| last.end > seq)?;
+        if last.start <= seq {
+            return Some(*last);
         }
+        let ends_after = |index: usize| self.rest.get(index).is_some_and(|held| held.end > seq);
+        if !ends_after(*near) || *near > 0 && ends_after(*near - 1) {
+            *near = self.rest.partition_point(|held| held.end <= seq);
+        }
+        let found = self.rest.get(*near);
+        *near += 1;
+        found.copied()
     }
 
     /// Whether the set holds `seq`.
@@ -331,6 +347,7 @@ mod tests {
         fn equals_a_bitmap(operations in prop::collection::vec((0_u8..3, 0_u64..100, 0_u64..40), 1..60)) {
             let mut set = RangeSet::new();
             let mut bits = [false; 200];
+            let mut near = 0;
             for (kind, start, len) in operations {
                 let touched = usize::try_from(start).unwrap()..usize::try_from(start + len).unwrap();
                 match kind {
@@ -354,6 +371,10 @@ mod tests {
                     prop_assert_eq!(set.contains(DataSeq(seq as u64)), *bit);
                 }
                 let ranges: Vec<_> = set.iter().collect();
+                for seq in (start..start + 2 * len).map(DataSeq) {
+                    let expected = ranges.iter().find(|held| held.end > seq).copied();
+                    prop_assert_eq!((set.at_or_after(seq), set.at_or_after_near(seq, &mut near)), (expected, expected));
+                }
                 prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
         }

@@ -35,6 +35,8 @@ pub struct Queue {
     segments: VecDeque<Segment>,
     /// Acknowledged above the left edge: the segments that say so.
     acked: RangeSet,
+    /// Where in `acked` the next range of an acknowledgement is looked for first: most of them ascend.
+    acked_near: usize,
     /// Whether an application waits for room in the sender's memory.
     writer_waits: bool,
 }
@@ -53,6 +55,7 @@ impl Queue {
             lost: RangeSet::new(),
             segments: VecDeque::new(),
             acked: RangeSet::new(),
+            acked_near: 0,
             writer_waits: false,
         }
     }
@@ -382,7 +385,7 @@ impl Queue {
         let mut from = range.start;
         // Ranges grow by a segment or two from one acknowledgement to the next: what is known is passed over, not walked.
         while from < range.end {
-            from = match self.acked.at_or_after(from) {
+            from = match self.acked.at_or_after_near(from, &mut self.acked_near) {
                 Some(known) if known.start <= from => known.end,
                 next => {
                     let until = next.map_or(range.end, |next| next.start.min(range.end));

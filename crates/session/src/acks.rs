@@ -2,7 +2,7 @@
 
 use manypath_core::{DataRange, DataSeq, Duration, RangeSet, Time};
 
-use crate::record::{AckRanges, MAX_ACK_RANGES};
+use crate::record::AckRanges;
 
 /// Between the acknowledgements that a path carries for data of other paths lies at least this: a bound on their rate.
 const SPREAD_INTERVAL: Duration = Duration::from_millis(1);
@@ -124,9 +124,7 @@ impl Arrivals {
                 ranges.push(range);
             }
         }
-        for range in self.above.iter().take(MAX_ACK_RANGES) {
-            ranges.push(range);
-        }
+        ranges.extend(self.above.iter());
     }
 }
 

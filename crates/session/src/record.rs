@@ -94,6 +94,21 @@ impl AckRanges {
         true
     }
 
+    /// Adds ranges while there is room that differ from each other, though perhaps not from those it has.
+    pub fn extend(&mut self, ranges: impl IntoIterator<Item = DataRange>) {
+        let held = usize::from(self.len);
+        for range in ranges {
+            let len = usize::from(self.len);
+            if len == MAX_ACK_RANGES {
+                break;
+            }
+            if !self.ranges[..held].contains(&range) {
+                self.ranges[len] = range;
+                self.len += 1;
+            }
+        }
+    }
+
     /// Forgets all ranges.
     pub fn clear(&mut self) {
         self.len = 0;

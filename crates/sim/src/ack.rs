@@ -2,7 +2,7 @@
 
 use manypath_core::{DataRange, DataSeq};
 use manypath_session::Record;
-use manypath_session::record::Ack;
+use manypath_session::record::{Ack, MAX_ACK_RANGES};
 
 /// The most ranges of packet numbers that an acknowledgement lists; QUIC's fit into a datagram as well.
 pub(crate) const MAX_NUMBER_RANGES: usize = 16;
@@ -29,6 +29,7 @@ impl Numbers {
         }
     }
 
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[(u64, u64)] {
         &self.ranges[..self.len]
     }
@@ -112,6 +113,60 @@ impl ShortAck {
     }
 }
 
+/// An acknowledgement of any length, as it waits on its way. Only what is in use of it is written and read: where paths are
+/// out of step and much is lost many are of this kind, and no cache holds all that is in flight.
+#[derive(Clone, Debug)]
+pub(crate) struct LongAck {
+    delay_nanos: u64,
+    marked: u64,
+    left: DataSeq,
+    window_end: DataSeq,
+    /// How many of the ranges are of packet numbers, and how many of data behind them.
+    numbers: usize,
+    data: usize,
+    ranges: [DataRange; MAX_NUMBER_RANGES + MAX_ACK_RANGES],
+}
+
+impl LongAck {
+    /// An acknowledgement of nothing.
+    pub(crate) const BLANK: Self = Self {
+        delay_nanos: 0,
+        marked: 0,
+        left: DataSeq::ZERO,
+        window_end: DataSeq::ZERO,
+        numbers: 0,
+        data: 0,
+        ranges: [DataRange::between(DataSeq::ZERO, DataSeq::ZERO); MAX_NUMBER_RANGES + MAX_ACK_RANGES],
+    };
+
+    /// Takes what an acknowledgement says.
+    pub(crate) fn set(&mut self, ack: &CarrierAck) {
+        let Record::Ack(data) = &ack.data else { return };
+        (self.delay_nanos, self.marked) = (ack.delay_nanos, ack.marked);
+        (self.left, self.window_end) = (data.left, data.window_end);
+        let (numbers, ranges) = (ack.numbers.as_slice(), data.ranges.as_slice());
+        (self.numbers, self.data) = (numbers.len(), ranges.len());
+        let (held, rest) = self.ranges.split_at_mut(numbers.len());
+        for (held, (first, end)) in held.iter_mut().zip(numbers) {
+            *held = DataRange::between(DataSeq(*first), DataSeq(*end));
+        }
+        rest[..ranges.len()].copy_from_slice(ranges);
+    }
+
+    /// Writes it out in full.
+    pub(crate) fn write(&self, ack: &mut CarrierAck) {
+        let (numbers, rest) = self.ranges.split_at(self.numbers);
+        ack.numbers.clear();
+        numbers.iter().for_each(|range| ack.numbers.push((range.start.0, range.end.0)));
+        (ack.delay_nanos, ack.marked) = (self.delay_nanos, self.marked);
+        if let Record::Ack(data) = &mut ack.data {
+            (data.left, data.window_end) = (self.left, self.window_end);
+            data.ranges.clear();
+            data.ranges.extend(rest.iter().take(self.data).copied());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +189,24 @@ mod tests {
             let ack = full(&[(7, 12_345)], ranges);
             let mut written = full(&[(1, 2), (4, 5)], &[(7_000, 8), (9_000, 8)]);
             ShortAck::of(&ack).unwrap().write(&mut written);
+            assert_eq!(written.numbers.as_slice(), ack.numbers.as_slice());
+            assert_eq!((written.delay_nanos, written.marked), (ack.delay_nanos, ack.marked));
+            assert_eq!(written.data, ack.data);
+        }
+    }
+
+    #[test]
+    fn long_acknowledgements_say_the_same() {
+        let many: Vec<_> = (0..MAX_ACK_RANGES as u64).map(|at| (2_000 + at * 100, 50 + at)).collect();
+        let numbers: Vec<_> = (0..MAX_NUMBER_RANGES as u64).map(|at| (500 - at * 10, 507 - at * 10)).collect();
+        let mut held = LongAck::BLANK;
+        for (numbers, ranges) in
+            [(numbers.as_slice(), many.as_slice()), (&numbers[..1], &many[..2]), (&numbers[..3], &[])]
+        {
+            let ack = full(numbers, ranges);
+            let mut written = full(&[(1, 2), (4, 5)], &[(7_000, 8), (9_000, 8)]);
+            held.set(&ack);
+            held.write(&mut written);
             assert_eq!(written.numbers.as_slice(), ack.numbers.as_slice());
             assert_eq!((written.delay_nanos, written.marked), (ack.delay_nanos, ack.marked));
             assert_eq!(written.data, ack.data);

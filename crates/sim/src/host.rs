@@ -140,7 +140,7 @@ impl End {
                 self.on_ack(id, world)?;
             }
             Body::LongAck(slot) => {
-                world.ack = *world.contents.acks.get(*slot);
+                world.contents.acks.get(*slot).write(&mut world.ack);
                 world.contents.acks.release(*slot);
                 self.on_ack(id, world)?;
             }

@@ -5,7 +5,7 @@ use manypath_link::Ecn;
 use manypath_session::Record;
 use manypath_session::record::{Data, SendTime};
 
-use crate::ack::{CarrierAck, ShortAck};
+use crate::ack::{CarrierAck, LongAck, ShortAck};
 
 /// The destination of traffic that nobody receives.
 pub(crate) const NOBODY: u32 = u32::MAX;
@@ -148,7 +148,7 @@ impl<T: Clone> Slab<T> {
 /// Everything that packets refer to.
 #[derive(Debug)]
 pub(crate) struct Contents {
-    pub(crate) acks: Slab<CarrierAck>,
+    pub(crate) acks: Slab<LongAck>,
     pub(crate) controls: Slab<Record>,
 }
 
@@ -161,8 +161,8 @@ impl Contents {
     pub(crate) fn ack(&mut self, ack: &CarrierAck) -> Body {
         ShortAck::of(ack).map_or_else(
             || {
-                let (slot, held) = self.acks.take(ack);
-                *held = *ack;
+                let (slot, held) = self.acks.take(&LongAck::BLANK);
+                held.set(ack);
                 Body::LongAck(slot)
             },
             Body::Ack,
