@@ -16,6 +16,7 @@
 mod acks;
 #[cfg(test)]
 mod adversary;
+mod application;
 mod config;
 mod delay;
 mod error;
@@ -29,6 +30,7 @@ mod path;
 pub mod record;
 mod session;
 mod streams;
+mod timers;
 mod trace;
 
 pub use config::{Carriage, Config, MAX_PATHS, PathInit, PeerLimits, Role};

@@ -1,0 +1,172 @@
+//! What time alone brings about: paths that have fallen silent, data that was never delivered, windows that stay closed.
+
+use manypath_cc::Event;
+use manypath_core::{Duration, FlowId, PacketNumber, SubflowId, SubflowState, Time};
+
+use crate::config::Carriage;
+use crate::outgoing::{PONG_INTERVAL, PROBE_INTERVAL};
+use crate::session::{Session, SessionEvent};
+
+/// How often a peer with a closed window is asked for it, at the least and at the most.
+const BLOCKED_INTERVAL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+impl Session {
+    /// When [`on_timeout`](Self::on_timeout) and [`poll_transmit`](Self::poll_transmit) must be called at the latest.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let quiet_until = if self.quiet_until == Time::ZERO { self.first_deadline() } else { self.quiet_until };
+        let next = self.cc.next_timer().unwrap_or(Time::MAX).min(quiet_until);
+        let next = if self.waiting == 0 { next } else { next.min(self.next_paced()) };
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// When the first pacer lets something go.
+    fn next_paced(&self) -> Time {
+        let mut next = Time::MAX;
+        for (path, view) in self.paths.iter().zip(&self.view.subflows) {
+            if let Some(path) = path
+                && view.pacing.is_some()
+                && (!path.queue.is_empty() || path.may_resend(view))
+                && path.carrier_ready
+            {
+                next = next.min(path.pacer.next());
+            }
+        }
+        next
+    }
+
+    /// When the first timer runs out of those that only acknowledgements and records move: all but pacing and the
+    /// controller's.
+    pub(crate) fn first_deadline(&self) -> Time {
+        let mut next = self.blocked_probe.unwrap_or(Time::MAX);
+        for (path, view) in self.paths.iter().zip(&self.view.subflows) {
+            let Some(path) = path else { continue };
+            next = next.min(path.next_deadline(view.state == SubflowState::Failed, self.config.keep_alive));
+            if path.carrier_ready {
+                next = next.min(path.ack.due.unwrap_or(Time::MAX)).min(path.status_due.unwrap_or(Time::MAX));
+                if let (Some(_), Some(at)) = (path.pong_due, path.pong_at) {
+                    next = next.min(at + PONG_INTERVAL);
+                }
+            }
+        }
+        next
+    }
+
+    /// Does what time alone brings about. Call [`poll_transmit`](Self::poll_transmit) afterwards.
+    pub fn on_timeout(&mut self, now: Time) {
+        self.stir(Time::ZERO);
+        if self.cc.next_timer().is_some_and(|at| at <= now) {
+            self.cc.on_timer(now, &self.view);
+            self.refresh_all_limits();
+        }
+        for index in 0..self.paths.len() {
+            self.check_undelivered(now, index);
+            self.check_silence(now, index);
+        }
+        if self.blocked_probe.is_some_and(|at| at <= now) {
+            self.probe_window(now);
+        }
+    }
+
+    /// Data that the carrier delivered and the peer's session never acknowledged was dropped in between.
+    fn check_undelivered(&mut self, now: Time, index: usize) {
+        while let Some(path) = &mut self.paths[index] {
+            match path.undelivered.front() {
+                Some((deadline, range)) if *deadline <= now || range.end <= self.queue.left_edge() => {
+                    let range = *range;
+                    path.undelivered.pop_front();
+                    #[cfg(test)]
+                    if self.mutation == crate::mutation::Mutation::NoRetransmission {
+                        continue;
+                    }
+                    self.queue.on_undelivered(range);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// A packet without an answer for too long is lost; a path that answers nothing at all has failed.
+    fn check_silence(&mut self, now: Time, index: usize) {
+        if self.view.subflows[index].state != SubflowState::Active || self.config.carriage == Carriage::Streams {
+            return;
+        }
+        while let Some(path) = &self.paths[index] {
+            let id = path.id;
+            if path.fails_at() <= now {
+                return self.fail(now, id);
+            }
+            if path.oldest_lost_at() > now {
+                return;
+            }
+            let Some((packet, _)) = path.oldest() else { return };
+            self.on_lost(now, id, packet);
+        }
+    }
+
+    fn fail(&mut self, now: Time, id: SubflowId) {
+        self.take_back(now, id);
+        self.view.subflows[id.index()].state = SubflowState::Failed;
+        self.notify(now, id, &Event::Timeout);
+        if let Some(path) = self.path_mut(id) {
+            let interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
+            path.on_failed(now, interval);
+        }
+        self.events.push_back(SessionEvent::PathFailed(id));
+    }
+
+    /// Takes everything off a path: what it had in flight and what it was given is pending again.
+    pub(crate) fn take_back(&mut self, now: Time, id: SubflowId) {
+        let Some(path) = self.path_mut(id) else { return };
+        let in_flight: Vec<PacketNumber> = path.packets_in_flight().collect();
+        for packet in in_flight {
+            let sent_at = self.path(id).and_then(|path| path.sent_at(packet)).unwrap_or(now);
+            if let Some(sent) = self.resolve_lost(id, packet) {
+                self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
+            }
+        }
+        while let Some(again) = self.path_mut(id).and_then(|path| path.resend.pop_front()) {
+            self.view.subflows[id.index()].queued -= again.bytes;
+            self.waiting -= 1;
+            self.queue.on_copy_ended(again.range, false);
+        }
+        self.take_back_unsent(id);
+        // What only the carrier acknowledged is the receiver's word against the peer's silence: watched on, by any path.
+        let watched = self.path_mut(id).map(|path| core::mem::take(&mut path.undelivered)).unwrap_or_default();
+        for (_, range) in watched {
+            self.queue.on_undelivered(range);
+        }
+    }
+
+    /// Takes back what a path was given and has not sent: it is pending again.
+    pub(crate) fn take_back_unsent(&mut self, id: SubflowId) {
+        while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
+            self.view.subflows[id.index()].queued -= queued.bytes;
+            self.waiting -= 1;
+            self.queue.on_unassigned(queued.range);
+        }
+    }
+
+    /// Schedules asking the peer for a window, unless it is scheduled already.
+    pub(crate) fn arm_blocked_probe(&mut self, now: Time) {
+        if self.blocked_probe.is_none() {
+            self.blocked_interval = BLOCKED_INTERVAL.0;
+            self.blocked_probe = Some(now + self.blocked_interval);
+            self.stir(now + self.blocked_interval);
+        }
+    }
+
+    /// Asks the peer to repeat the windows that hold data up: its last word may have been lost.
+    fn probe_window(&mut self, now: Time) {
+        self.blocked_probe = None;
+        let connection = self.queue.is_window_blocked().then_some(None);
+        let flows: Vec<Option<FlowId>> = self.blocked_flows.iter().copied().map(Some).collect();
+        if connection.is_none() && flows.is_empty() {
+            return;
+        }
+        self.blocked_due.clear();
+        self.blocked_due.extend(connection);
+        self.blocked_due.extend(flows);
+        self.blocked_interval = (self.blocked_interval * 2).min(BLOCKED_INTERVAL.1);
+        self.blocked_probe = Some(now + self.blocked_interval);
+    }
+}
