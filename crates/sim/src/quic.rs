@@ -18,32 +18,19 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 s6.2.2: the round-trip time assumed before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
-/// A packet that left. Small, since every packet in flight has one.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    at: Time,
-    /// How far the session's number for it is behind the carrier's, whose own probes the session does not count;
-    /// [`PROBE`]: it is one of those.
-    behind: u32,
-    resolved: bool,
-}
-
-/// Marks the carrier's own probes: fewer than 2^32 ever leave.
-const PROBE: u32 = u32::MAX;
-
-impl Sent {
-    /// The session's number; `None` for the carrier's own probes. `number`: the carrier's.
-    fn packet(&self, number: u64) -> Option<PacketNumber> {
-        (self.behind != PROBE).then(|| PacketNumber(number - u64::from(self.behind)))
-    }
-}
+/// In place of the time when a packet left: its fate is known.
+const RESOLVED: Time = Time::MAX;
 
 /// The sending half: which packets have arrived, which are lost?
 #[derive(Debug)]
 pub(crate) struct Sender {
-    /// Packets from number `base` on; the first is never resolved.
-    sent: VecDeque<Sent>,
+    /// When the packets from number `base` on left, or [`RESOLVED`]; the first never is. Nothing else is kept here, since
+    /// every packet in flight has one.
+    sent: VecDeque<Time>,
     base: u64,
+    /// The numbers of the carrier's own probes from `base` on, which the session does not count, and how many came before.
+    probes: VecDeque<u64>,
+    probes_before: u64,
     largest_acked: Option<u64>,
     rtt: RttEstimator,
     /// When the first packet is lost by the time threshold.
@@ -63,6 +50,8 @@ impl Sender {
         Self {
             sent: VecDeque::new(),
             base: 0,
+            probes: VecDeque::new(),
+            probes_before: 0,
             largest_acked: None,
             rtt: RttEstimator::new(),
             loss_at: None,
@@ -79,8 +68,11 @@ impl Sender {
     pub(crate) fn on_sent(&mut self, now: Time, packet: Option<PacketNumber>) -> Number {
         let ahead = self.sent.len();
         let number = self.base + ahead as u64;
-        let behind = packet.map_or(PROBE, |packet| u32::try_from(number - packet.0).unwrap_or(PROBE));
-        self.sent.push_back(Sent { at: now, behind, resolved: false });
+        self.sent.push_back(now);
+        if packet.is_none() {
+            self.probes.push_back(number);
+        }
+        debug_assert_eq!(self.packet(number), packet, "the session counts all but probes");
         self.last_sent = now;
         Number { number, unresolved: u32::try_from(ahead).unwrap_or(u32::MAX) }
     }
@@ -93,14 +85,13 @@ impl Sender {
         let marks = ack.marked > self.marked;
         self.marked = self.marked.max(ack.marked);
         if self.largest_acked.is_none_or(|held| largest > held)
-            && let Some(sent) = self.at(largest).filter(|sent| !sent.resolved)
+            && let Some(at) = self.sent_at(largest)
         {
             // RFC 9002 s5.1: a sample only when the largest is newly acknowledged. s5.3: a delay above the limit is cut.
             let delay = Duration::from_nanos(ack.delay_nanos).min(self.max_ack_delay);
-            let charged = sent.packet(largest).filter(|_| marks);
-            self.rtt.on_sample(now.since(sent.at), delay);
+            self.rtt.on_sample(now.since(at), delay);
             self.largest_acked = Some(largest);
-            if let Some(packet) = charged {
+            if let Some(packet) = self.packet(largest).filter(|_| marks) {
                 // While the session still knows when the packet left: it decides whose round trip the mark belongs to.
                 fate(packet, Fate::Marked);
             }
@@ -108,9 +99,9 @@ impl Sender {
         let mut progress = false;
         for &(first, end) in ack.numbers.as_slice() {
             for number in first.max(self.base)..end.min(next) {
-                if let Some(sent) = self.resolve(number) {
+                if self.resolve(number) {
                     progress = true;
-                    if let Some(packet) = sent.packet(number) {
+                    if let Some(packet) = self.packet(number) {
                         fate(packet, Fate::Acked);
                     }
                 }
@@ -135,11 +126,11 @@ impl Sender {
         // RFC 9002 s6.1.2: 9/8 of the round trip.
         let patience = (rtt * 9 / 8).max(GRANULARITY);
         for number in self.base..=largest {
-            let Some(sent) = self.at(number).copied().filter(|sent| !sent.resolved) else { continue };
-            let lost_at = sent.at + patience;
+            let Some(at) = self.sent_at(number) else { continue };
+            let lost_at = at + patience;
             if number + PACKET_THRESHOLD <= largest || lost_at <= now {
                 self.resolve(number);
-                if let Some(packet) = sent.packet(number) {
+                if let Some(packet) = self.packet(number) {
                     fate(packet, Fate::Lost);
                 }
             } else {
@@ -184,20 +175,35 @@ impl Sender {
         base * (1 << self.timeouts.min(6))
     }
 
-    fn at(&self, number: u64) -> Option<&Sent> {
-        self.sent.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    /// The session's number of a packet; `None` for the carrier's own probes.
+    #[inline]
+    fn packet(&self, number: u64) -> Option<PacketNumber> {
+        let before = self.probes.partition_point(|probe| *probe < number);
+        let is_probe = self.probes.get(before) == Some(&number);
+        (!is_probe).then(|| PacketNumber(number - self.probes_before - before as u64))
     }
 
-    /// Marks a packet; `None` if it was marked before.
+    /// When a packet left whose fate is not known.
     #[inline]
-    fn resolve(&mut self, number: u64) -> Option<Sent> {
-        let sent = self.sent.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)?;
-        if core::mem::replace(&mut sent.resolved, true) { None } else { Some(*sent) }
+    fn sent_at(&self, number: u64) -> Option<Time> {
+        let index = usize::try_from(number.checked_sub(self.base)?).ok()?;
+        self.sent.get(index).copied().filter(|at| *at != RESOLVED)
+    }
+
+    /// Marks a packet; says whether it was not marked before.
+    #[inline]
+    fn resolve(&mut self, number: u64) -> bool {
+        let index = number.checked_sub(self.base).and_then(|ahead| usize::try_from(ahead).ok());
+        let held = index.and_then(|index| self.sent.get_mut(index));
+        held.is_some_and(|at| core::mem::replace(at, RESOLVED) != RESOLVED)
     }
 
     fn drop_resolved(&mut self) {
-        while self.sent.pop_front_if(|first| first.resolved).is_some() {
+        while self.sent.pop_front_if(|first| *first == RESOLVED).is_some() {
             self.base += 1;
+        }
+        while self.probes.pop_front_if(|first| *first < self.base).is_some() {
+            self.probes_before += 1;
         }
     }
 }
