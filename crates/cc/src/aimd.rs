@@ -15,6 +15,7 @@ use manypath_core::{Bytes, SubflowId, Time, View};
 use crate::controller::{CongestionControl, Limits, Probe, SubflowInit};
 use crate::event::{Acked, Event};
 use crate::hystart::{Growth, HyStart};
+use crate::penalty::penalised;
 
 /// The smallest window after a loss of a lone subflow, in packets (RFC 5681 eq. 4).
 const MIN_WINDOW_ALONE: f64 = 2.0;
@@ -221,16 +222,6 @@ impl<L: Law> Aimd<L> {
         self.shrink(id, decrease);
     }
 
-    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start, whatever the law takes for a loss.
-    fn on_penalty(&mut self, id: SubflowId) {
-        if let Some(own) = self.windows.get_mut(id) {
-            if !own.in_slow_start() {
-                own.ssthresh = (own.ssthresh / 2.0).max(MIN_WINDOW_ALONE);
-            }
-            own.cwnd = (own.cwnd / 2.0).max(1.0);
-        }
-    }
-
     fn on_timeout(&mut self, id: SubflowId) {
         let floor = self.windows.floor();
         if let Some(own) = self.windows.get_mut(id) {
@@ -281,7 +272,11 @@ impl<L: Law> CongestionControl for Aimd<L> {
         match event {
             Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(id, acked, view),
             Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(id),
-            Event::Penalised => self.on_penalty(id),
+            Event::Penalised => {
+                if let Some(own) = self.windows.get_mut(id) {
+                    (own.cwnd, own.ssthresh) = penalised(own.cwnd, own.ssthresh, 1.0);
+                }
+            }
             Event::Timeout => self.on_timeout(id),
             _ => {}
         }

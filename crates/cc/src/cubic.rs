@@ -13,6 +13,7 @@ use manypath_core::{Bytes, Params, SpecError, SubflowView, Time};
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
 use crate::event::{Acked, Event};
 use crate::hystart::Growth;
+use crate::penalty::penalised;
 use crate::slow_start::{Early, SlowStart};
 
 /// Parameters of CUBIC.
@@ -166,13 +167,9 @@ impl Cubic {
         self.slow_start.ended();
     }
 
-    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start; CUBIC hears nothing of it, so that the
-    /// window returns to its curve, growing by at most a half a round trip.
+    /// CUBIC hears nothing of it in Linux, so that the window returns to its curve, growing by at most a half a round trip.
     fn on_penalty(&mut self) {
-        if self.cwnd >= self.ssthresh {
-            self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW);
-        }
-        self.cwnd = (self.cwnd / 2.0).max(1.0);
+        (self.cwnd, self.ssthresh) = penalised(self.cwnd, self.ssthresh, 1.0);
         if let Some(epoch) = &mut self.epoch {
             // Here the window jumps to this estimate, in Linux it grows towards it.
             epoch.w_est = epoch.w_est.min(self.cwnd);

@@ -31,6 +31,7 @@ pub mod mpcc_connection;
 pub mod nmcc;
 pub mod olia;
 pub mod omega;
+mod penalty;
 pub mod per_ack;
 pub mod registry;
 pub mod reno;

@@ -8,6 +8,7 @@ use manypath_core::{Bytes, SubflowView, Time};
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
 use crate::event::{Acked, Event};
 use crate::hystart::Growth;
+use crate::penalty::penalised;
 use crate::slow_start::{Early, SlowStart};
 
 /// The smallest window after a loss, in packets (RFC 5681 eq. 4).
@@ -58,12 +59,8 @@ impl Reno {
         self.slow_start.ended();
     }
 
-    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start.
     fn on_penalty(&mut self) {
-        if self.cwnd >= self.ssthresh {
-            self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW_PACKETS * self.mss);
-        }
-        self.cwnd = (self.cwnd / 2.0).max(self.mss);
+        (self.cwnd, self.ssthresh) = penalised(self.cwnd, self.ssthresh, self.mss);
     }
 
     fn on_timeout(&mut self) {

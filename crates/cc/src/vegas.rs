@@ -7,6 +7,7 @@ use manypath_core::{Bytes, Params, SpecError, SubflowView, Time};
 
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
 use crate::event::{Acked, Event};
+use crate::penalty::penalised;
 use crate::round::Rounds;
 
 /// Packets queued, in Linux's defaults.
@@ -123,12 +124,8 @@ impl Vegas {
         self.rest();
     }
 
-    /// Linux MPTCP 0.9x halves the window, and the threshold only after slow start.
     fn on_penalty(&mut self) {
-        if self.cwnd >= self.ssthresh {
-            self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW);
-        }
-        self.cwnd = (self.cwnd / 2.0).max(1.0);
+        (self.cwnd, self.ssthresh) = penalised(self.cwnd, self.ssthresh, 1.0);
     }
 
     /// Linux: samples of a recovery do not count.

@@ -109,10 +109,7 @@ fn the_demo_reports_runs_and_writes_its_page() {
     let place = Place::new();
     let page = place.path("page.html");
     let args = ["demo", "--cc", "cubic", "--time", "4s", "--json", "--page", page.to_str().unwrap()];
-    let said = run(args);
-    // A busy machine upsets the links: that is said, and what was measured is reported all the same.
-    assert!(said.code == Some(0) || said.code == Some(1) && said.err.contains("less busy"), "{}", said.err);
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let report = run(args).json();
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 3);
     for (run, paths) in runs.iter().zip([&["wifi"][..], &["lte"], &["wifi", "lte"]]) {

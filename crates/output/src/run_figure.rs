@@ -71,5 +71,5 @@ fn panel(label: &str, lines: Vec<Series>) -> Panel {
     ranked.sort_unstable_by_key(|(index, _)| *index);
     let series: Vec<_> = ranked.iter().filter_map(|(index, _)| lines.get_mut(*index)?.take()).collect();
     let label = if series.len() == MOST && all > MOST { format!("{label}, largest {MOST}") } else { label.to_owned() };
-    Panel { title: String::new(), y: Axis::new(&label), series }
+    Panel { y: Axis::new(&label), series, ..Panel::default() }
 }

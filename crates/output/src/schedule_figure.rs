@@ -116,7 +116,7 @@ impl Collected {
         Figure {
             title: format!("Scheduling decisions of {connection}"),
             x: Axis::new("time (s)"),
-            panels: vec![Panel { title: String::new(), y, series: series.collect() }],
+            panels: vec![Panel { y, series: series.collect(), ..Panel::default() }],
         }
     }
 }

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::registry::{self, Name};
+use super::status::{self, Status};
 use crate::output;
 
 /// End links that are up
@@ -24,7 +25,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args) -> Result<()> {
-    let names = if args.all { registry::all()? } else { vec![one(args.name.as_ref())?] };
+    let names = if args.all { registry::all()? } else { vec![one(args.name.as_ref()).await?] };
     for name in names {
         registry::stop(&name).await?;
         output::line(&format!("{name} is down"))?;
@@ -32,13 +33,13 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The links of this name, or the only ones: not those that a running command has for itself, which nobody named.
-fn one(name: Option<&Name>) -> Result<Name> {
+/// The links of this name; without one the only ones there are, if they are not a running command's own.
+async fn one(name: Option<&Name>) -> Result<Name> {
     let chosen = registry::choose(name)?;
-    match chosen.command() {
-        Some(process) if name.is_none() => {
-            bail!("only {chosen} is up, for a command that runs (process {process}): end that, or say --name {chosen}")
-        }
-        _ => Ok(chosen),
+    // Links that give no answer are ended all the same.
+    let status = registry::status(&chosen).await.and_then(|text| status::parsed(&text));
+    if let (None, Ok(Status { for_command: true, pid, .. })) = (name, status) {
+        bail!("only {chosen} is up, for a command that runs (process {pid}): end that, or say --name {chosen}");
     }
+    Ok(chosen)
 }

@@ -64,7 +64,7 @@ pub(super) async fn run(args: &Hold) -> Result<()> {
     let name = args.links.name.clone().unwrap_or_else(|| Name::of(&scenario));
     let registration = Registration::new(&name)?;
     let links = Arc::new(TunLinks::start(&config)?);
-    let source = Source::new(&name, &scenario, &config, &links);
+    let source = Source::new(&name, &scenario, &config, &links, false);
     // From here on nobody waits or listens.
     output::line(&name.to_string())?;
     detach().context("cannot leave the terminal")?;

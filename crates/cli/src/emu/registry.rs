@@ -41,12 +41,6 @@ impl Name {
         Self(format!("{}-{number}", self.0))
     }
 
-    /// The command that the links end with, if its number is in the name and it runs.
-    pub(super) fn command(&self) -> Option<u32> {
-        let number = self.0.rsplit_once('-')?.1.parse().ok()?;
-        Path::new(&format!("/proc/{number}")).exists().then_some(number)
-    }
-
     const fn allows(c: char) -> bool {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
     }

@@ -120,7 +120,7 @@ async fn over(args: &LinkArgs, server: Option<&str>, command: Command) -> Result
     let name = args.name.clone().unwrap_or_else(|| Name::of(&scenario).numbered(std::process::id()));
     let registration = Registration::new(&name)?;
     let links = Arc::new(TunLinks::start(&config)?);
-    let source = Source::new(&name, &scenario, &config, &links);
+    let source = Source::new(&name, &scenario, &config, &links, true);
 
     let mut server = server.map(|text| Server::start(&links, text)).transpose()?;
     if let Some(server) = &mut server {

@@ -32,7 +32,9 @@ pub(super) struct Status {
     pub(super) name: String,
     scenario: String,
     /// The process that holds them.
-    pid: u32,
+    pub(super) pid: u32,
+    /// Whether they end with a command that runs in them, of `emu run` or `emu shell`.
+    pub(super) for_command: bool,
     /// For `nsenter --net=FILE`.
     pub(super) client_namespace: PathBuf,
     pub(super) server_namespace: PathBuf,
@@ -118,16 +120,24 @@ pub(super) struct Source {
     link_names: Vec<String>,
     mptcp_paths: Vec<usize>,
     links: Arc<TunLinks>,
+    for_command: bool,
 }
 
 impl Source {
-    pub(super) fn new(name: &Name, scenario: &str, config: &TunConfig, links: &Arc<TunLinks>) -> Self {
+    pub(super) fn new(
+        name: &Name,
+        scenario: &str,
+        config: &TunConfig,
+        links: &Arc<TunLinks>,
+        for_command: bool,
+    ) -> Self {
         Self {
             name: name.to_string(),
             scenario: scenario.to_owned(),
             link_names: config.link_names().map(str::to_owned).collect(),
             mptcp_paths: if config.mptcp { config.mptcp_paths.clone() } else { Vec::new() },
             links: Arc::clone(links),
+            for_command,
         }
     }
 
@@ -143,6 +153,7 @@ impl Source {
             name: self.name.clone(),
             scenario: self.scenario.clone(),
             pid: std::process::id(),
+            for_command: self.for_command,
             client_namespace: self.links.client().path().to_owned(),
             server_namespace: self.links.server().path().to_owned(),
             uptime_s: rounded(stats.uptime.as_secs_f64(), 3),

@@ -128,9 +128,9 @@ mod tests {
             title: "t".to_owned(),
             x: Axis { names: names.clone(), ..Axis::new("x") },
             panels: vec![Panel {
-                title: String::new(),
                 y: Axis::new("y"),
                 series: vec![one(mark, "first"), one(mark, "second")],
+                ..Panel::default()
             }],
         };
         let bars = figure(Mark::Bars).to_svg();

@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn names_that_do_not_fit_stand_aslant() {
         let bars = Series { mark: Mark::Bars, points: vec![(0.0, 1.0), (1.0, 2.0)], ..Series::default() };
-        let panel = Panel { title: String::new(), y: Axis::new("y"), series: vec![bars] };
+        let panel = Panel { y: Axis::new("y"), series: vec![bars], ..Panel::default() };
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let figure = |list: &[&str]| Figure {
             x: Axis { names: names(list), ..Axis::new("x") },
