@@ -65,12 +65,23 @@ struct LinkArgs {
     set: Vec<Override>,
 
     /// What a packet has on the links besides its IP packet, as 38B for Ethernet
-    #[arg(long, value_name = "SIZE", default_value_t = Bytes::ZERO)]
+    #[arg(long, value_name = "SIZE", default_value_t = Bytes::ZERO, value_parser = parse_overhead)]
     overhead: Bytes,
 
     /// Set no endpoints and limits of Multipath TCP
     #[arg(long)]
     no_mptcp: bool,
+}
+
+/// The most that a packet has besides itself: framing, tunnels and cells add less than a packet of the usual size.
+const MAX_OVERHEAD: Bytes = Bytes::new(1500);
+
+fn parse_overhead(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error: manypath_core::ParseUnitError| error.to_string())?;
+    if size > MAX_OVERHEAD {
+        return Err(format!("a packet's overhead is at most {MAX_OVERHEAD}: write 38B for Ethernet, 0B for none"));
+    }
+    Ok(size)
 }
 
 impl LinkArgs {

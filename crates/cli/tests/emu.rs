@@ -180,11 +180,25 @@ fn down_ends_a_run() {
 }
 
 #[test]
+fn nobody_is_told_that_root_is_needed() {
+    let mut command = manypath(["emu", "run", "--", "true"]);
+    command.env_remove("XDG_RUNTIME_DIR").current_dir("/");
+    if Command::new("id").arg("-u").output().unwrap().stdout == b"0\n" {
+        std::os::unix::process::CommandExt::uid(&mut command, 65_534);
+    }
+    match command.output() {
+        Ok(output) => Said::from(output).fails_with(&["need root", "sudo", "--cap-add NET_ADMIN", "XDG_RUNTIME_DIR"]),
+        Err(error) => support::skip(&format!("the user nobody cannot run the program: {error}")),
+    }
+}
+
+#[test]
 fn mistakes_are_errors_with_remedies() {
     run(["emu", "up", "--name", "a/b"]).fails_with(&["letters, digits"]);
     run(["emu", "up", "/does/not/exist.toml"]).fails_with(&["/does/not/exist.toml"]);
     run(["emu", "exec", "--name", "nobody", "--", "true"]).fails_with(&["no links"]);
     run(["emu", "run"]).fails_with(&["COMMAND"]);
+    run(["emu", "up", "--overhead", "1501B"]).fails_with(&["at most 1500B", "38B for Ethernet"]);
     let mut nothing = manypath(["emu", "up", "-"]);
     let mut child = nothing.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let text = "duration = \"1s\"\ntopology = \"two-links\"\n[[source]]\nname = \"s\"\nroute = [\"link1\"]\nrate = \"1Mbit\"\n";

@@ -123,6 +123,8 @@ fn topologies_are_listed_and_shown() {
     assert!(shown.contains("access1 link1 | access2 link1") && shown.contains("client to router"), "{shown}");
     let json = run(["sim", "topologies", "--json"]).json();
     assert_eq!(json.as_array().map(Vec::len), Some(manypath_scenario::topologies().count()));
+    let delays = json.as_array().unwrap().iter().flat_map(|topology| topology["links"].as_array().unwrap());
+    assert!(delays.map(|link| link["delay_s"].to_string()).all(|delay| delay.len() <= 11), "noise of floating point");
     run(["sim", "topologies", "ring"]).fails_with(&["no topology 'ring'"]);
 }
 

@@ -1,5 +1,7 @@
 //! What a link is made of, and which values are refused.
 
+use core::fmt;
+
 use manypath_core::{Bytes, Duration, Rate, Time};
 
 use crate::counters::Backlog;
@@ -48,6 +50,18 @@ impl QueueLimit {
             Self::Bytes(_) => backlog.bytes.get(),
             Self::Packets(_) => backlog.packets,
             Self::Wait(_) => wait.as_nanos(),
+        }
+    }
+}
+
+/// As scenario files write it.
+impl fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Packets(1) => f.write_str("1packet"),
+            Self::Packets(packets) => write!(f, "{packets}packets"),
+            Self::Wait(wait) => wait.fmt(f),
         }
     }
 }
@@ -201,7 +215,7 @@ pub enum ConfigError {
     #[error("the rate {0} is outside 8bit to 1Tbit")]
     RateOutOfRange(Rate),
     /// A delay or jitter is beyond [`MAX_DELAY`].
-    #[error("{field} is {delay:?}, more than an hour")]
+    #[error("{field} is {delay}, more than an hour")]
     DelayTooLong {
         /// `delay` or `jitter`.
         field: &'static str,
@@ -222,7 +236,7 @@ pub enum ConfigError {
     #[error("the queue limit is zero: it must hold at least the packet in transmission")]
     QueueZero,
     /// A limit is beyond [`MAX_QUEUE_BYTES`], [`MAX_QUEUE_PACKETS`] or [`MAX_DELAY`].
-    #[error("{field} is {limit:?}, more than 1 GiB, 2^20 packets or an hour")]
+    #[error("{field} is {limit}: at most 1GiB, 1048576packets or 3600s")]
     QueueTooLarge {
         /// The name of the value.
         field: &'static str,
@@ -230,7 +244,7 @@ pub enum ConfigError {
         limit: QueueLimit,
     },
     /// RED's thresholds are in different units, or not in order.
-    #[error("RED's min {min:?} must be below its max {max:?}, both in one unit")]
+    #[error("RED's min {min} must be below its max {max}, both in one unit")]
     RedThresholds {
         /// The lower threshold.
         min: QueueLimit,

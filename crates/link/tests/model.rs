@@ -297,6 +297,14 @@ fn impossible_configurations_are_refused() {
     assert!(matches!(refused(LinkConfig { jitter: Duration::MAX, ..base() }), E::DelayTooLong { field: "jitter", .. }));
     assert_eq!(refused(LinkConfig { queue: QueueLimit::Packets(0), ..base() }), E::QueueZero);
     assert!(matches!(refused(LinkConfig { queue: QueueLimit::Bytes(Bytes::MAX), ..base() }), E::QueueTooLarge { .. }));
+    for (queue, written) in [
+        (QueueLimit::Packets(1 << 21), "is 2097152packets:"),
+        (QueueLimit::Wait(Duration::from_secs(7200)), "is 7200s:"),
+        (QueueLimit::Bytes(Bytes::new(2 << 30)), "is 2GiB:"),
+    ] {
+        let said = refused(LinkConfig { queue, ..base() }).to_string();
+        assert!(said.contains(written), "{said}");
+    }
     let red = Red {
         min: QueueLimit::Packets(5),
         max: QueueLimit::Packets(15),

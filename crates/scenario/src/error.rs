@@ -1,5 +1,6 @@
 //! Why a scenario file was refused, where, and what to do.
 
+use manypath_core::{Bytes, Duration};
 use manypath_link::{ConfigError, TraceError};
 
 /// A fault in a scenario file and its place.
@@ -24,6 +25,11 @@ fn brief(message: &str) -> String {
     }
     let (begin, end) = (message.chars().take(300), message.chars().skip(count - 350));
     begin.chain(" [...] ".chars()).chain(end).collect()
+}
+
+/// Where the first of two tables is.
+fn other_table(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(", the other one in line {line}") }
 }
 
 /// What is wrong with a scenario; each message says what to do.
@@ -76,6 +82,42 @@ pub enum Problem {
     /// Two things have one name.
     #[error("the name '{0}' is given twice: names must differ")]
     SameName(String),
+    /// Two tables describe one link.
+    #[error(
+        "there are two [[link]] tables of the name '{name}'{}: give one of them another name, or write all of the link in one",
+        other_table(*.line)
+    )]
+    SameLink {
+        /// The link.
+        name: String,
+        /// The line of the first; zero in an override.
+        line: usize,
+    },
+    /// A queue in bytes is too short for what is sent over the link.
+    #[error(
+        "link '{link}': its queue of {queue} never has room for a packet of {packet}, which '{user}' sends: write \
+         queue = \"{packet}\" or more, or queue = \"1packet\""
+    )]
+    QueueBelowPacket {
+        /// The link.
+        link: String,
+        /// Its limit.
+        queue: Bytes,
+        /// The connection or source.
+        user: String,
+        /// What it sends.
+        packet: Bytes,
+    },
+    /// What starts after the end is never there.
+    #[error("'{name}' starts at {start}, and all ends at {duration}: let it start earlier, or give a longer duration")]
+    NeverStarts {
+        /// The connection or source.
+        name: String,
+        /// Its start.
+        start: Duration,
+        /// The scenario's end.
+        duration: Duration,
+    },
     /// A name is missing or has characters that reports cannot show.
     #[error("'{0}' is no name: use letters, digits, and - _ . /")]
     BadName(String),

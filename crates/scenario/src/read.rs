@@ -103,7 +103,11 @@ impl<'a> Places<'a> {
         if at > self.text.len() { 0 } else { self.ends.partition_point(|end| *end < at) + 1 }
     }
 
-    fn error(&self, span: Range<usize>, problem: Problem) -> ScenarioError {
+    fn error(&self, span: Range<usize>, mut problem: Problem) -> ScenarioError {
+        if let Problem::SameLink { line, .. } = &mut problem {
+            // The resolver leaves an offset.
+            *line = self.line_of(*line);
+        }
         let at = span.start;
         let after = self.bases.partition_point(|base| *base <= at);
         let (file, line, before) = match after.checked_sub(1) {

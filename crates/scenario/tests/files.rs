@@ -65,6 +65,53 @@ fn a_link_of_a_topology_can_be_changed() {
     assert_eq!(scenario.connections[0].workload, Workload::File("1MB".parse().unwrap()));
 }
 
+fn source(more: &str) -> String {
+    format!("[[source]]\nname = \"s\"\nroute = [\"a\"]\nrate = \"1Mbit\"\n{more}\n")
+}
+
+/// A link whose queue holds so much, with lines of the connection put in.
+fn with_queue(queue: &str, connection: &str) -> String {
+    let connection = format!("{connection}\n{ROUTE}");
+    with("", "", &connection).replace("queue = \"10packets\"", &format!("queue = \"{queue}\""))
+}
+
+#[test]
+fn a_queue_in_bytes_has_room_for_a_packet() {
+    for (text, message) in [
+        (
+            with_queue("1B", ""),
+            "its queue of 1B never has room for a packet of 1500B, which 'c' sends: write queue = \"1500B\"",
+        ),
+        (with_queue("1499B", ""), "1499B"),
+        (with_queue("1500B", "packet = \"9kB\""), "a packet of 9kB"),
+        (with_queue("1500B", "file = \"3kB\"\npacket = \"9kB\""), "a packet of 3086B"),
+        (with_queue("1500B", "") + &source("packet = \"2kB\""), "a packet of 2kB, which 's' sends"),
+    ] {
+        let error = read(&text).expect_err(&text).to_string();
+        assert!(error.starts_with("test.toml:3:1: link 'a':") && error.contains(message), "{error}");
+    }
+    // A packet at a time, files of one small packet, acknowledgements on the way back: all can be meant.
+    for text in [
+        with_queue("1500B", ""),
+        with_queue("1packet", ""),
+        with_queue("1ns", ""),
+        with_queue("586B", "file = \"500B\""),
+        with("", "back = { queue = \"100B\" }", ROUTE),
+    ] {
+        read(&text).unwrap();
+    }
+}
+
+#[test]
+fn the_way_back_may_have_a_table_of_its_own() {
+    let scenario =
+        read(&(with("", "", ROUTE) + "[[link]]\nname = \"a/back\"\none-way = true\nloss = \"1%\"\n")).unwrap();
+    assert_eq!(scenario.links.len(), 2);
+    let given = "link=[{name='a',rate='1Mbit',delay='1ms',queue='9packets'},{name='a',rate='2Mbit'}]".parse().unwrap();
+    let error = parse_with(&with("", "", ROUTE), "test.toml", Path::new("."), &[given]).unwrap_err().to_string();
+    assert!(error.contains("two [[link]] tables of the name 'a': give"), "{error}");
+}
+
 #[test]
 fn faults_are_named_with_their_place_and_remedy() {
     let cases = [
@@ -94,6 +141,14 @@ fn faults_are_named_with_their_place_and_remedy() {
         (with("", "", "start-spread = \"5\"\npath = [{ route = [\"a\"] }]"), 12, "'5' has no unit"),
         (with("", "", "stop = \"1s\"\nstart-spread = \"1s\"\npath = [{ route = [\"a\"] }]"), 9, "and its spread"),
         (with("", "", "path = [{ route = [\"a\"], join-after = \"1s\" }]"), 12, "the first path of connection 'c'"),
+        (with("", "", "start = \"1s\"\npath = [{ route = [\"a\"] }]"), 9, "'c' starts at 1s, and all ends at 1s"),
+        (with("", "", ROUTE) + &source("start = \"2s\""), 13, "'s' starts at 2s, and all ends at 1s"),
+        (with("", "", ROUTE) + "[[link]]\nname = \"a\"\nloss = \"1%\"\n", 13, "'a', the other one in line 3: give"),
+        (
+            with("", "red = { min = \"5packets\", max = \"5packets\", max-probability = \"1%\" }", ROUTE),
+            3,
+            "min 5packets",
+        ),
         ("duration = \"0s\"\n".to_owned(), 1, "above zero"),
         ("duration = \"1s\"\n".to_owned(), 1, "nothing is sent"),
         ("duration = \"1s\"\n[[link]\n".to_owned(), 2, ""),
@@ -134,7 +189,7 @@ fn overrides_replace_values_and_obey_the_same_rules() {
         parse_with(template(), "test.toml", Path::new("."), &overrides)
     };
     let scenario = read(&[
-        "duration=5s",
+        "duration=6s",
         "warmup=0s",
         "connection.cc=olia",
         "connection.phone.cc=\"mpcc-latency:omega=0.1\"",
@@ -145,7 +200,7 @@ fn overrides_replace_values_and_obey_the_same_rules() {
         "source.video.on-off.on=7s",
     ])
     .unwrap();
-    assert_eq!(scenario.duration, manypath_core::Duration::from_secs(5));
+    assert_eq!(scenario.duration, manypath_core::Duration::from_secs(6));
     assert_eq!(scenario.connections.len(), 3);
     assert_eq!(scenario.connections[0].cc.to_string(), "mpcc-latency:omega=0.1");
     assert_eq!((scenario.connections[1].cc.to_string(), scenario.connections[1].initial_window), ("olia".into(), 4));

@@ -13,8 +13,8 @@ use crate::recorder::Recorder;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
 
-/// How many events happen between two looks of the observer: some ten milliseconds.
-const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
+/// How many events happen between two looks of the observer: about a millisecond, a tenth of a second if all are files that arrive.
+const EVENTS_BETWEEN_LOOKS: u64 = 1 << 12;
 
 /// A subflow that joins later: its connection's next.
 #[derive(Clone, Debug)]

@@ -53,7 +53,7 @@ pub enum ReadingError {
     #[error("the scenario has no [[connection]]: theory allocates rates to connections, not to sources")]
     NoConnections,
     /// Sources take all of a link.
-    #[error("the sources on link '{link}' take all of its {rate:?}: theory has nothing left to allocate")]
+    #[error("the sources on link '{link}' take all of its {rate}: theory has nothing left to allocate")]
     Full {
         /// The link.
         link: String,

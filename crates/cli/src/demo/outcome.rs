@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::output::rounded;
+
 /// UDP payload of a full datagram, as the transport's MTU discovery finds it on the loopback interface.
 const DATAGRAM: f64 = 1452.0;
 /// What IPv4 and UDP add on the wire.
@@ -181,7 +183,25 @@ pub(crate) fn json(outcomes: &[Outcome]) -> serde_json::Result<String> {
         payload_capacity_mbps: f64,
         runs: &'a [Outcome],
     }
-    serde_json::to_string(&Runs { payload_capacity_mbps: capacity_mbps(), runs: outcomes })
+    let runs: Vec<_> = outcomes.iter().map(tidy).collect();
+    serde_json::to_string(&Runs { payload_capacity_mbps: rounded(capacity_mbps(), 6), runs: &runs })
+}
+
+/// Without digits that no clock and no counter has.
+fn tidy(outcome: &Outcome) -> Outcome {
+    let link = |link: &LinkCheck| LinkCheck { measured_mbps: link.measured_mbps.map(|mbps| rounded(mbps, 6)), ..*link };
+    let sample = |sample: &Sample| Sample {
+        at: rounded(sample.at, 6),
+        mbps: sample.mbps.iter().map(|mbps| rounded(*mbps, 6)).collect(),
+    };
+    Outcome {
+        seconds: rounded(outcome.seconds, 6),
+        goodput_mbps: rounded(outcome.goodput_mbps, 6),
+        capacity_share: rounded(outcome.capacity_share, 6),
+        links: outcome.links.iter().map(link).collect(),
+        samples: outcome.samples.iter().map(sample).collect(),
+        ..outcome.clone()
+    }
 }
 
 #[cfg(test)]

@@ -214,12 +214,16 @@ fn is_dead(file: &Path) -> bool {
     std::os::unix::net::UnixStream::connect(file).is_err_and(refused)
 }
 
+/// What others than root are told who have no folder for sockets.
+const NOT_ROOT: &str = "emulated links need root: run it as root (sudo), in a container with --cap-add NET_ADMIN --cap-add \
+    SYS_ADMIN; a user who has these capabilities must also set XDG_RUNTIME_DIR to a folder of their own";
+
 /// Where sockets are: root's are the system's, others' go when they log out.
 fn folder() -> Result<PathBuf> {
     let base = if rustix::process::geteuid().is_root() {
         PathBuf::from("/run")
     } else {
-        std::env::var_os("XDG_RUNTIME_DIR").context("XDG_RUNTIME_DIR is not set: run as root (sudo)")?.into()
+        std::env::var_os("XDG_RUNTIME_DIR").context(NOT_ROOT)?.into()
     };
     Ok(base.join("manypath").join("emu"))
 }

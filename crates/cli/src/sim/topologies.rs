@@ -7,7 +7,7 @@ use manypath_link::QueueLimit;
 use manypath_scenario::Topology;
 use serde::Serialize;
 
-use crate::output;
+use crate::output::{self, rounded};
 
 /// How many roles the list shows of each.
 const SHOWN_ROLES: usize = 6;
@@ -52,7 +52,7 @@ struct RoleRow {
 fn row(topology: Topology) -> Row {
     let links = topology.links.into_iter().map(|link| LinkRow {
         rate_bps: link.config.peak_rate().as_bps(),
-        delay_s: link.config.delay.as_secs_f64(),
+        delay_s: rounded(link.config.delay.as_secs_f64(), 9),
         name: link.name,
     });
     let roles = topology.roles.into_iter().map(|role| RoleRow { name: role.name, paths: role.paths });

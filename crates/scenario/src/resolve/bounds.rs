@@ -7,7 +7,7 @@ use manypath_link::{MAX_CHANGES, QueueLimit};
 
 use super::{Fault, out_of_range};
 use crate::error::Problem;
-use crate::model::{Draw, Link, Scenario};
+use crate::model::{Connection, Draw, Link, Scenario, Workload};
 
 /// The most values of all time series: some gigabytes.
 const MAX_VALUES: u64 = 300_000_000;
@@ -22,6 +22,7 @@ const SERIES: (u64, u64, u64) = (10, 24, 9);
 /// Checks a scenario. `spans` are the places of its links, `sample` that of the interval of time series.
 pub(super) fn check(scenario: &Scenario, spans: &[Range<usize>], sample: Option<&Range<usize>>) -> Result<(), Fault> {
     check_draws(scenario, spans)?;
+    check_queues(scenario, spans)?;
     if let Some(span) = sample {
         check_series(scenario).map_err(|problem| (span.clone(), problem))?;
     }
@@ -41,6 +42,34 @@ fn check_draws(scenario: &Scenario, spans: &[Range<usize>]) -> Result<(), Fault>
         left -= draws;
     }
     Ok(())
+}
+
+/// A queue in bytes that is shorter than a packet drops all that come, for ever.
+fn check_queues(scenario: &Scenario, spans: &[Range<usize>]) -> Result<(), Fault> {
+    let check = |user: &str, packet: Bytes, route: &[usize]| {
+        let short = route.iter().find_map(|index| match scenario.links[*index].config.queue {
+            QueueLimit::Bytes(queue) if queue < packet => Some((*index, queue)),
+            _ => None,
+        });
+        let Some((index, queue)) = short else { return Ok(()) };
+        let (link, user) = (scenario.links[index].name.clone(), user.to_owned());
+        Err((spans[index].clone(), Problem::QueueBelowPacket { link, queue, user, packet }))
+    };
+    for connection in &scenario.connections {
+        let packet = largest_packet(connection);
+        connection.paths.iter().try_for_each(|path| check(&connection.name, packet, &path.forward))?;
+    }
+    scenario.sources.iter().try_for_each(|source| check(&source.name, source.packet, &source.route))
+}
+
+/// What a connection's packets have on the wire: a full one's size, unless all of its files are smaller.
+fn largest_packet(connection: &Connection) -> Bytes {
+    match connection.workload {
+        Workload::File(size) | Workload::Arrivals { size, .. } => {
+            connection.packet.min(size + connection.overhead + connection.record_header)
+        }
+        Workload::Endless | Workload::Rate(_) | Workload::OnOff { .. } => connection.packet,
+    }
 }
 
 fn check_series(scenario: &Scenario) -> Result<(), Problem> {

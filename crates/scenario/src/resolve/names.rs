@@ -23,13 +23,15 @@ pub(super) struct Names {
     /// Where each link is described.
     pub(super) spans: Vec<Range<usize>>,
     index: BTreeMap<String, usize>,
+    /// Where the file's tables begin, by name.
+    tables: BTreeMap<String, usize>,
 }
 
 impl Names {
     /// The links of a topology, whose names differ, and the place that asks for it.
     pub(super) fn new(links: Vec<Link>, span: &Range<usize>) -> Self {
         let index = links.iter().enumerate().map(|(index, link)| (link.name.clone(), index)).collect();
-        Self { spans: vec![span.clone(); links.len()], links, index }
+        Self { spans: vec![span.clone(); links.len()], links, index, tables: BTreeMap::new() }
     }
 
     /// A link under its name, in the place of one that has it.
@@ -57,10 +59,13 @@ impl Names {
         })
     }
 
-    /// Takes a table: a new link, or a change of one there is.
+    /// Takes a table: a new link, or a change of one that the topology has or that is the way back of another.
     pub(super) fn take(&mut self, table: &Located<LinkTable>, traces: &mut Traces<'_>) -> Result<(), Problem> {
         let Located { span, value: table } = table;
         check_name(&table.name)?;
+        if let Some(line) = self.tables.insert(table.name.clone(), span.start) {
+            return Err(Problem::SameLink { name: table.name.clone(), line });
+        }
         let mut link = match self.index.get(&table.name) {
             Some(index) => self.links[*index].clone(),
             None => new_link(table)?,
