@@ -147,6 +147,14 @@ fn seeds_run_side_by_side_and_give_the_same_on_any_number_of_threads() {
 }
 
 #[test]
+fn what_never_starts_is_warned_of() {
+    let said = run(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--set", "connection.start=1h"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("built-in.toml:7: warning: ") && said.err.contains("starts at 3600s"), "{}", said.err);
+    assert!(!run(["sim", "run", "--set", SHORT, "--set", NO_WARMUP]).err.contains("warning"));
+}
+
+#[test]
 fn mistakes_are_named_with_their_place_and_remedy() {
     let with = |more: &[&str]| run([&["sim", "run"], more].concat());
     with(&["/does/not/exist"]).fails_with(&["cannot read /does/not/exist"]);

@@ -1,6 +1,6 @@
 //! Why a scenario file was refused, where, and what to do.
 
-use manypath_core::{Bytes, Duration};
+use manypath_core::Bytes;
 use manypath_link::{ConfigError, TraceError};
 
 /// A fault in a scenario file and its place.
@@ -107,16 +107,6 @@ pub enum Problem {
         user: String,
         /// What it sends.
         packet: Bytes,
-    },
-    /// What starts after the end is never there.
-    #[error("'{name}' starts at {start}, and all ends at {duration}: let it start earlier, or give a longer duration")]
-    NeverStarts {
-        /// The connection or source.
-        name: String,
-        /// Its start.
-        start: Duration,
-        /// The scenario's end.
-        duration: Duration,
     },
     /// A name is missing or has characters that reports cannot show.
     #[error("'{0}' is no name: use letters, digits, and - _ . /")]

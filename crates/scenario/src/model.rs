@@ -25,6 +25,20 @@ pub struct Scenario {
     pub sources: Vec<Source>,
 }
 
+impl Scenario {
+    /// What starts at the end or later, and so sends nothing: the line of a connection's table (of `count` equal ones the first
+    /// is named), zero for a source; the name; and the start. It can be meant, as where a shorter run leaves out the last part.
+    pub fn never_starts(&self) -> Vec<(usize, &str, Duration)> {
+        let connections = self.connections.iter().map(|held| (held.line, held.name.as_str(), held.start));
+        let sources = self.sources.iter().map(|held| (0, held.name.as_str(), held.start));
+        let late = |(line, name, start): (usize, _, Time)| (line, name, start.since(Time::ZERO));
+        let mut found: Vec<_> = connections.chain(sources).map(late).collect();
+        found.retain(|(_, _, start)| *start >= self.duration);
+        found.dedup_by(|next, held| next.0 > 0 && next.0 == held.0);
+        found
+    }
+}
+
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {

@@ -14,7 +14,7 @@ use crate::error::Problem;
 use crate::file::File;
 use crate::model::Scenario;
 use crate::topologies::{topologies, topology};
-use crate::units::{ASpan, Located, Text};
+use crate::units::{Located, Text};
 use manypath_core::{Bytes, Duration};
 
 use connection::Connections;
@@ -67,7 +67,6 @@ pub(crate) fn resolve(file: File, name: &str, folder: &FilePath) -> Result<Scena
     let mut connections = Connections::default();
     for table in &file.connection {
         connections.take(table, base.as_ref(), &names)?;
-        check_start(&table.span, &table.value.name, table.value.start, duration)?;
     }
     let Connections { all: connections, names: mut taken, .. } = connections;
     let mut sources = Vec::new();
@@ -76,7 +75,6 @@ pub(crate) fn resolve(file: File, name: &str, folder: &FilePath) -> Result<Scena
         if !taken.insert(name.clone()) {
             return Err((span, Problem::SameName(name)));
         }
-        check_start(&span, &name, value.start, duration)?;
         sources.push(source(value, &names).map_err(|problem| (span, problem))?);
     }
     if connections.is_empty() && sources.is_empty() {
@@ -110,16 +108,6 @@ fn checked_duration(file: &File) -> Result<Duration, Fault> {
         return Err((span.clone(), out_of_range("duration", *duration, "above zero and at most ten years")));
     }
     Ok(*duration)
-}
-
-/// What starts after the end would report nothing, as if it had no chance.
-fn check_start(span: &Range<usize>, name: &str, start: Option<Text<ASpan>>, duration: Duration) -> Result<(), Fault> {
-    match start {
-        Some(Text(start)) if start >= duration => {
-            Err((span.clone(), Problem::NeverStarts { name: name.to_owned(), start, duration }))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn out_of_range(what: &str, value: impl ToString, range: &'static str) -> Problem {

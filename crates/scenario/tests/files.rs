@@ -103,6 +103,15 @@ fn a_queue_in_bytes_has_room_for_a_packet() {
 }
 
 #[test]
+fn what_never_starts_is_known() {
+    let early = with("", "", &format!("start = \"999ms\"\nstart-spread = \"5s\"\n{ROUTE}"));
+    assert_eq!(read(&(early + &source("start = \"0s\""))).unwrap().never_starts(), []);
+    let late = with("", "", &format!("start = \"1s\"\ncount = 3\n{ROUTE}")) + &source("start = \"2s\"");
+    let [second, third] = [1, 2].map(manypath_core::Duration::from_secs);
+    assert_eq!(read(&late).unwrap().never_starts(), [(9, "c-1", second), (0, "s", third)]);
+}
+
+#[test]
 fn the_way_back_may_have_a_table_of_its_own() {
     let scenario =
         read(&(with("", "", ROUTE) + "[[link]]\nname = \"a/back\"\none-way = true\nloss = \"1%\"\n")).unwrap();
@@ -141,8 +150,6 @@ fn faults_are_named_with_their_place_and_remedy() {
         (with("", "", "start-spread = \"5\"\npath = [{ route = [\"a\"] }]"), 12, "'5' has no unit"),
         (with("", "", "stop = \"1s\"\nstart-spread = \"1s\"\npath = [{ route = [\"a\"] }]"), 9, "and its spread"),
         (with("", "", "path = [{ route = [\"a\"], join-after = \"1s\" }]"), 12, "the first path of connection 'c'"),
-        (with("", "", "start = \"1s\"\npath = [{ route = [\"a\"] }]"), 9, "'c' starts at 1s, and all ends at 1s"),
-        (with("", "", ROUTE) + &source("start = \"2s\""), 13, "'s' starts at 2s, and all ends at 1s"),
         (with("", "", ROUTE) + "[[link]]\nname = \"a\"\nloss = \"1%\"\n", 13, "'a', the other one in line 3: give"),
         (
             with("", "red = { min = \"5packets\", max = \"5packets\", max-probability = \"1%\" }", ROUTE),
@@ -189,7 +196,7 @@ fn overrides_replace_values_and_obey_the_same_rules() {
         parse_with(template(), "test.toml", Path::new("."), &overrides)
     };
     let scenario = read(&[
-        "duration=6s",
+        "duration=5s",
         "warmup=0s",
         "connection.cc=olia",
         "connection.phone.cc=\"mpcc-latency:omega=0.1\"",
@@ -200,7 +207,7 @@ fn overrides_replace_values_and_obey_the_same_rules() {
         "source.video.on-off.on=7s",
     ])
     .unwrap();
-    assert_eq!(scenario.duration, manypath_core::Duration::from_secs(6));
+    assert_eq!(scenario.duration, manypath_core::Duration::from_secs(5));
     assert_eq!(scenario.connections.len(), 3);
     assert_eq!(scenario.connections[0].cc.to_string(), "mpcc-latency:omega=0.1");
     assert_eq!((scenario.connections[1].cc.to_string(), scenario.connections[1].initial_window), ("olia".into(), 4));

@@ -114,6 +114,7 @@ pub(crate) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
 fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
     let document = args.file.as_deref().map_or_else(|| Ok(Document::built_in()), Document::read)?;
     let mut scenario = document.parse(&args.set)?;
+    warn_of_absent(&document, &scenario);
     if args.plot.is_some() && scenario.sample.is_none() {
         // Measuring changes nothing but itself.
         scenario.sample = Some((scenario.duration / PLOT_SAMPLES).max(manypath_core::Duration::from_micros(1)));
@@ -128,6 +129,18 @@ fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
         all => output::text(&summary::table(all)?)?,
     }
     Ok(())
+}
+
+/// Rows of zeros in a report have a reason that is easily overlooked.
+fn warn_of_absent(document: &Document, scenario: &Scenario) {
+    for (line, name, start) in scenario.never_starts() {
+        let place = if line > 0 { format!("{}:{line}", document.name()) } else { document.name().to_owned() };
+        let end = scenario.duration;
+        eprintln!(
+            "manypath: {place}: warning: '{name}' starts at {start}, and all ends at {end}: it sends nothing; let it start \
+             earlier, or give a longer duration"
+        );
+    }
 }
 
 /// Writes the files that were asked for.
