@@ -30,7 +30,8 @@
 //! runs in its own runtime and copies bytes into and out of the flows' buffers. A byte is copied into the send buffer, into
 //! its datagram, and at the other end into the receive buffer and to the reader.
 //!
-//! `reports` tells the session what became of each data record. noq's own window is opened wide and its pacer is off.
+//! `reports` tells the session what became of each data record. noq's own window is opened wide and its pacer is off. `reports`
+//! also keeps noq from sending several packets at once in a carrier's first moments, where noq 1.4.0 may panic.
 //!
 //! # Dependencies
 //!

@@ -4,16 +4,25 @@
 //! The link is the datagram's buffer: noq drops it when it has written the frame, just before it reports the packet as sent.
 //! So what was dropped since the last such report is what the packet carries. This is exact because everything that touches
 //! a carrier runs on one thread.
+//!
+//! # One packet at a time, at first
+//!
+//! noq (1.4.0) writes `ACK_FREQUENCY` frames without asking whether the packet has room. It has, but for one case: probes after
+//! a timeout leave in a batch whose packets are all as long as the first, the first repeats something short, and the second
+//! the `ACK_FREQUENCY` that has not been acknowledged yet. Then noq panics, and takes the process with it; a server that gets no
+//! processor while a carrier is set up comes to that. noq sends this frame once, at the beginning, so that batches are held
+//! back until the peer has acknowledged what came after noq's own packets of the beginning: see [`Inner::on_acked`].
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use manypath_core::PacketNumber;
-use noq::congestion::{Controller, ControllerFactory};
+use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::RttEstimator;
 use tokio::sync::Notify;
 
@@ -25,6 +34,9 @@ const MIN_OVERHEAD: usize = 20;
 
 /// Spare buffers a carrier keeps.
 const SPARE: usize = 256;
+
+/// noq takes a packet for lost when one so much later is acknowledged (RFC 9002 s6.1.1).
+const REORDERING: u64 = 3;
 
 /// What became of a data record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +61,8 @@ pub(crate) struct News {
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     inner: Mutex<Inner>,
+    /// Nothing of noq's beginning is under way any more: packets may leave in batches.
+    settled: AtomicBool,
     /// Something is to be taken.
     pub(crate) notify: Notify,
 }
@@ -57,6 +71,10 @@ pub(crate) struct Reports {
 struct Inner {
     /// Data records whose buffers were dropped since the last packet was sent.
     written: Vec<PacketNumber>,
+    /// Whether any record's buffer was dropped since then.
+    carries: bool,
+    /// The latest packet without records: frames of noq's own are in no later one.
+    bare: u64,
     /// Data records under way, by QUIC packet number; `None`: resolved.
     under_way: VecDeque<(u64, Option<PacketNumber>)>,
     news: News,
@@ -70,6 +88,21 @@ struct Inner {
 }
 
 impl Inner {
+    /// Notes the packet that the records just written are in.
+    fn on_sent(&mut self, number: u64) {
+        self.under_way.extend(self.written.drain(..).map(|record| (number, Some(record))));
+        if !std::mem::take(&mut self.carries) {
+            self.bare = self.bare.max(number);
+        }
+    }
+
+    /// Notes an acknowledgement; returns whether with it all packets of noq's own are resolved: acknowledged, or lost because
+    /// a so much later one was acknowledged.
+    fn on_acked(&mut self, number: u64) -> bool {
+        self.resolve(number, Fate::Acked);
+        number >= self.bare + REORDERING
+    }
+
     fn resolve(&mut self, packet: u64, fate: fn(PacketNumber) -> Fate) {
         let start = self.under_way.partition_point(|(number, _)| *number < packet);
         for (number, record) in self.under_way.range_mut(start..) {
@@ -110,11 +143,14 @@ impl Reports {
     pub(crate) fn on_refused(&self) {
         let inner = &mut *self.lock();
         inner.news.fates.extend(inner.written.drain(..).map(Fate::Lost));
+        inner.carries = false;
     }
 
     /// A packet was acknowledged.
     fn on_acked(&self, number: u64) {
-        self.lock().resolve(number, Fate::Acked);
+        if self.lock().on_acked(number) {
+            self.settled.store(true, Ordering::Relaxed);
+        }
     }
 
     /// How many datagrams wait in noq. If it is `limit` or more, the driver is notified when it is less.
@@ -150,13 +186,13 @@ impl Drop for Datagram {
         let mut bytes = std::mem::take(&mut self.bytes);
         let inner = &mut *self.reports.lock();
         inner.queued = inner.queued.saturating_sub(1);
-        if let Some(packet) = self.packet {
-            // When packets shrink, noq drops what no longer fits. That never left.
-            if inner.mtu != 0 && bytes.len() + MIN_OVERHEAD > inner.mtu {
-                inner.news.fates.push(Fate::Lost(packet));
-            } else {
-                inner.written.push(packet);
-            }
+        // When packets shrink, noq drops what no longer fits. That never left.
+        let has_left = inner.mtu == 0 || bytes.len() + MIN_OVERHEAD <= inner.mtu;
+        inner.carries |= has_left;
+        match self.packet {
+            Some(packet) if has_left => inner.written.push(packet),
+            Some(packet) => inner.news.fates.push(Fate::Lost(packet)),
+            None => {}
         }
         if inner.spare.len() < SPARE {
             bytes.clear();
@@ -193,8 +229,7 @@ impl ControllerFactory for ReporterFactory {
 
 impl Controller for Reporter {
     fn on_packet_sent(&mut self, _now: Instant, _bytes: u16, number: u64) {
-        let inner = &mut *self.reports.lock();
-        inner.under_way.extend(inner.written.drain(..).map(|record| (number, Some(record))));
+        self.reports.lock().on_sent(number);
     }
 
     fn on_ack(
@@ -247,6 +282,14 @@ impl Controller for Reporter {
 
     fn window(&self) -> u64 {
         OPEN_WINDOW
+    }
+
+    /// noq sends as many packets at once as fit into the quantum, and at least one.
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = OPEN_WINDOW;
+        metrics.send_quantum = (!self.reports.settled.load(Ordering::Relaxed)).then_some(0);
+        metrics
     }
 
     /// noq clones the controller when the connection migrates, and never reports about what was sent before.
@@ -307,6 +350,26 @@ mod tests {
         reports.on_acked(1);
         let (zero, one, two) = (PacketNumber(0), PacketNumber(1), PacketNumber(2));
         assert_eq!(fates(&reports), [Fate::Lost(zero), Fate::Lost(one), Fate::Acked(two)]);
+    }
+
+    #[test]
+    fn packets_leave_one_by_one_until_those_of_the_beginning_are_resolved() {
+        let reports = Arc::new(Reports::default());
+        let mut controller = controller(&reports);
+        let now = Instant::now();
+        let mut sent = |number, records: u64| {
+            (0..records).for_each(|record| write(&reports, Some(record)));
+            controller.on_packet_sent(now, 1200, number);
+            controller.metrics().send_quantum
+        };
+        assert_eq!((sent(0, 0), sent(1, 2), sent(2, 1), sent(3, 1)), (Some(0), Some(0), Some(0), Some(0)));
+        // A probe, which may repeat what was in packet 0.
+        assert_eq!((sent(4, 0), sent(5, 1), sent(6, 1), sent(7, 1)), (Some(0), Some(0), Some(0), Some(0)));
+        for (acknowledged, quantum) in [(3, Some(0)), (4, Some(0)), (6, Some(0)), (7, None), (1, None)] {
+            reports.on_acked(acknowledged);
+            assert_eq!(sent(8 + acknowledged, 0), quantum, "after the acknowledgement of {acknowledged}");
+            reports.lock().bare = 4;
+        }
     }
 
     #[test]
