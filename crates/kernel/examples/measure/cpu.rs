@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::net::Ipv4Addr;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use manypath_emu::tun::Namespace;
 
-use crate::flow::{Flow, Wish, median};
+use crate::flow::{Flow, Wish, ip, median};
 use crate::{Failure, Loaded, Outcome, Session};
 
 /// What others are measured by.
@@ -25,16 +24,6 @@ impl Pairs {
     fn new() -> Result<Self, Failure> {
         let (client, server) = (Namespace::new()?, Namespace::new()?);
         let other = server.path().display().to_string();
-        let ip = |namespace: &Namespace, words: String| -> Result<(), Failure> {
-            let output = namespace.run({
-                let words = words.clone();
-                move || Command::new("ip").args(words.split(' ')).output()
-            })?;
-            if output.status.success() {
-                return Ok(());
-            }
-            Err(format!("ip {words}: {}", String::from_utf8_lossy(&output.stderr)).into())
-        };
         for path in 1..=2 {
             ip(&client, format!("link add veth{path} type veth peer name veth{path} netns {other}"))?;
             for (namespace, host) in [(&client, 1), (&server, 2)] {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::Duration;
 
-use crate::flow::{Flow, Wish, goodput, links, median};
+use crate::flow::{Flow, Wish, goodput, links, median, send_single_packets};
 use crate::{BUILT_IN, Failure, Loaded, Outcome, Session};
 
 /// One link of 50 Mbit/s with a queue of one product of rate and round trip, 30 ms, for two subflows and a TCP flow.
@@ -19,6 +19,25 @@ const SINGLE: usize = 0;
 /// Run as often as is asked for; the others once, to see them beside these.
 const REPEATED: [&str; 7] = ["reno", "mp_lia", "mp_olia", "mp_balia", "mp_tccc", "mp_mpcc_lat", "mp_uni"];
 
+/// How the kernel sends, which decides who meets a full queue: see docs/kernel.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// As it does if nothing is said: up to 64 KB at a time, cut into packets below TCP.
+    Segments,
+    /// One packet at a time, TCP's and ours.
+    Packets,
+}
+
+impl Sending {
+    /// The part of the measurements, and the first word of its results' names.
+    pub(crate) const fn part(self) -> &'static str {
+        match self {
+            Self::Segments => "fairness",
+            Self::Packets => "per-packet",
+        }
+    }
+}
+
 /// When the second flow comes. Runs differ by this: there is no randomness on the links.
 const fn late_ms(run: u64) -> u64 {
     500 + 70 * run
@@ -31,8 +50,11 @@ pub(crate) fn simulated(run: u64) -> String {
 }
 
 /// Goodput of the connection over that of the TCP flow, in one run.
-fn ratio(controller: &str, run: u64, seconds: u64) -> Result<f64, Failure> {
+fn ratio(controller: &str, sending: Sending, run: u64, seconds: u64) -> Result<f64, Failure> {
     let links = links(SCENARIO, run + 1)?;
+    if sending == Sending::Packets {
+        send_single_packets(&links)?;
+    }
     let wish = |controller, multipath, port| Wish { multipath, port, ..Wish::of(controller, None) };
     let single = Flow::over(&links, SINGLE, &wish("reno", false, 5001))?;
     thread::sleep(Duration::from_millis(late_ms(run)));
@@ -41,8 +63,9 @@ fn ratio(controller: &str, run: u64, seconds: u64) -> Result<f64, Failure> {
     Ok(ours / theirs)
 }
 
-pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
-    let loaded = Loaded::all(session, "fairness")?;
+pub(crate) fn measure(session: &mut Session, sending: Sending) -> Result<Outcome, Failure> {
+    let part = sending.part();
+    let loaded = Loaded::all(session, part)?;
     let ours = loaded.iter().map(|loaded| (loaded.title.clone(), loaded.name.as_str()));
     let builtin = BUILT_IN.into_iter().filter(|name| session.wants(name)).map(|name| (name.to_owned(), name));
     let all: Vec<(String, &str)> = builtin.chain(ours).collect();
@@ -50,10 +73,14 @@ pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::default();
     writeln!(outcome.table, "| controller | runs | median | least | most |\n|---|---:|---:|---:|---:|")?;
     for (name, controller) in all {
-        let runs = 0..if REPEATED.contains(&name.as_str()) { session.runs() } else { 1 };
+        let repeated = REPEATED.contains(&name.as_str());
+        if sending == Sending::Packets && !repeated {
+            continue;
+        }
+        let runs = 0..if repeated { session.runs() } else { 1 };
         let ratios = runs.map(|run| {
-            let measure = || Ok(vec![ratio(controller, run, seconds)?]);
-            session.results.get(&format!("fairness/{name}/{run}"), measure).map(|found| found[0])
+            let measure = || Ok(vec![ratio(controller, sending, run, seconds)?]);
+            session.results.get(&format!("{part}/{name}/{run}"), measure).map(|found| found[0])
         });
         let ratios = ratios.collect::<Result<Vec<_>, _>>()?;
         let middle = median(&ratios);

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -20,6 +21,28 @@ const CHUNK: usize = 128 * 1024;
 pub(crate) fn links(scenario: &str, seed: u64) -> Result<TunLinks, Failure> {
     let scenario = manypath_scenario::parse(scenario, "measure.toml", Path::new("."))?;
     Ok(TunLinks::start(&TunConfig::from_scenario(&scenario, seed)?)?)
+}
+
+/// Runs `ip` in a namespace.
+pub(crate) fn ip(namespace: &Namespace, words: String) -> Result<(), Failure> {
+    let output = namespace.run({
+        let words = words.clone();
+        move || Command::new("ip").args(words.split(' ')).output()
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("ip {words}: {}", String::from_utf8_lossy(&output.stderr)).into())
+}
+
+/// Has the kernel hand its packets to the links' devices one by one, as the simulator does: no segmentation offload.
+pub(crate) fn send_single_packets(links: &TunLinks) -> Result<(), Failure> {
+    for namespace in [links.client(), links.server()] {
+        for path in links.paths() {
+            ip(namespace, format!("link set dev {} gso_max_segs 1", path.device))?;
+        }
+    }
+    Ok(())
 }
 
 /// A connection from the client to the server.

@@ -1,4 +1,4 @@
-//! What was measured, kept in a file, so that two hours of measurements may be interrupted and go on.
+//! What was measured, kept in a file, so that hours of measurements may be interrupted and go on.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
+use crate::fairness::Sending;
 use crate::target_rate::manypath;
 use crate::{Failure, Outcome, Session, baseline, fairness};
 
@@ -48,7 +49,7 @@ fn row(outcome: &mut Outcome, what: &str, controller: &str, [simulated, kernel]:
     Ok(())
 }
 
-/// Compares what the parts `baseline` and `fairness` measured with what the simulator says.
+/// Compares what the parts `baseline`, `fairness` and `per-packet` measured with what the simulator says.
 pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::default();
     writeln!(
@@ -64,18 +65,32 @@ pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
         }
     }
     for (controller, kernel_name) in COMPARED {
-        let (mut simulated, mut kernel) = (Vec::new(), Vec::new());
-        for run in 0..5 {
-            let Some(ratio) = session.results.held(&format!("fairness/{kernel_name}/{run}")) else { break };
-            kernel.push(ratio / (1.0 + ratio));
-            let rates = simulate(&fairness::simulated(run), controller, run)?;
-            simulated.push(rates[0] / (rates[0] + rates[1]));
-        }
-        if !kernel.is_empty() {
-            let what = format!("share beside a TCP Reno flow, median of {}", kernel.len());
-            let medians = [crate::flow::median(&simulated), crate::flow::median(&kernel)];
-            row(&mut outcome, &what, controller, medians)?;
+        for sending in [Sending::Segments, Sending::Packets] {
+            shares(session, &mut outcome, sending, controller, kernel_name)?;
         }
     }
     Ok(outcome)
+}
+
+/// Compares shares beside a TCP Reno flow, if they were measured.
+fn shares(
+    session: &Session,
+    outcome: &mut Outcome,
+    sending: Sending,
+    controller: &str,
+    kernel_name: &str,
+) -> Result<(), Failure> {
+    let (mut simulated, mut kernel) = (Vec::new(), Vec::new());
+    for run in 0..5 {
+        let Some(ratio) = session.results.held(&format!("{}/{kernel_name}/{run}", sending.part())) else { break };
+        kernel.push(ratio / (1.0 + ratio));
+        let rates = simulate(&fairness::simulated(run), controller, run)?;
+        simulated.push(rates[0] / (rates[0] + rates[1]));
+    }
+    if kernel.is_empty() {
+        return Ok(());
+    }
+    let how = if sending == Sending::Packets { ", without segmentation offload" } else { "" };
+    let what = format!("share beside a TCP Reno flow{how}, median of {}", kernel.len());
+    row(outcome, &what, controller, [crate::flow::median(&simulated), crate::flow::median(&kernel)])
 }
