@@ -90,11 +90,11 @@ struct Role {
     index: usize,
 }
 
-/// What step sizes remember of earlier decisions.
+/// What step sizes remember of earlier decisions. A decision is a move of the base rate, or to stay where probing found none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Momentum {
-    /// Sign of the last decision: +1, -1, or 0 before the first.
-    direction: f64,
+    /// Sign of the last decision: +1, -1, or 0 for staying; `None` before the first.
+    direction: Option<f64>,
     /// Steps in one direction (Vivace's paper), or the release's amplifier.
     amplifier: u32,
     /// How often the bound was widened.
@@ -104,52 +104,72 @@ struct Momentum {
 }
 
 impl Momentum {
-    /// Takes the sign of a decision.
-    fn decide(&mut self, config: &Config, direction: f64) {
-        let same = direction * self.direction > 0.0;
-        let first = self.direction.abs() < 0.5;
-        if same && self.swing > 0 {
+    /// Whether a gradient points where the last decision went.
+    fn agrees(&self, gradient: f64) -> bool {
+        self.direction.is_some_and(|direction| direction * gradient > 0.0)
+    }
+
+    /// A gradient points elsewhere than the last decision: steps begin small again.
+    fn turn(&mut self, config: &Config) {
+        self.amplifier = 0;
+        self.bound = 0;
+        if self.direction.is_some() {
+            self.swing = (self.swing + 1).min(config.swing);
+        }
+    }
+
+    /// Probing found no direction.
+    fn stay(&mut self) {
+        self.direction = Some(0.0);
+    }
+
+    /// Decides to follow a gradient: the step, Mbit/s, at own rate `own` and total rate `total`.
+    fn step(&mut self, config: &Config, gradient: f64, own: f64, total: f64) -> f64 {
+        let goes_on = self.agrees(gradient);
+        if !goes_on {
+            self.turn(config);
+        }
+        self.direction = Some(gradient.signum());
+        let wanted = config.theta * gradient.abs() * self.amplified(config.steps, goes_on);
+        // The release's order: the smallest step may exceed the bound.
+        let size = self.bounded(config, wanted, total, goes_on).max(config.min_step).min(MAX_STEP * own);
+        size.copysign(gradient)
+    }
+
+    /// The factor of this step; it grows while the direction stays and no swing is held.
+    fn amplified(&mut self, steps: Steps, goes_on: bool) -> f64 {
+        let before = self.amplifier;
+        if goes_on && self.swing > 0 {
             self.swing -= 1;
-        } else if same {
-            self.amplifier = self.amplifier.saturating_add(match config.steps {
+        } else if goes_on {
+            self.amplifier = before.saturating_add(match steps {
                 Steps::Release => 2,
                 Steps::Paper => 1,
             });
-        } else {
-            self.amplifier = 0;
-            self.bound = 0;
-            if !first {
-                self.swing = (self.swing + 1).min(config.swing);
-            }
         }
-        self.direction = direction;
-    }
-
-    /// The step for a gradient, Mbit/s, at own rate `own` and total rate `total`.
-    fn step(&mut self, config: &Config, gradient: f64, own: f64, total: f64) -> f64 {
-        let factor = match config.steps {
-            Steps::Release => 1.0 + f64::from(self.amplifier),
+        match steps {
+            Steps::Release => 1.0 + f64::from(before),
             // Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision.
             Steps::Paper => match f64::from(self.amplifier) + 1.0 {
                 n if n <= 3.0 => n,
                 n => 2.0 * n - 3.0,
             },
-        };
-        let wanted = (config.theta * gradient.abs() * factor).max(config.min_step);
+        }
+    }
+
+    /// The change bound cuts a step, and widens or narrows.
+    fn bounded(&mut self, config: &Config, wanted: f64, total: f64, goes_on: bool) -> f64 {
         let bound = config.bound_at(self.bound) * total;
-        let size = if wanted > bound {
-            self.bound = self.bound.saturating_add(1);
-            bound
-        } else {
-            self.bound = match config.steps {
-                Steps::Release => self.bound.saturating_sub(1),
-                Steps::Paper => {
-                    (0..self.bound).find(|notch| wanted <= config.bound_at(*notch) * total).unwrap_or(self.bound)
-                }
-            };
-            wanted
+        self.bound = match config.steps {
+            // MPCC's release begins again without a notch after a turn that was cut.
+            Steps::Release if wanted > bound => self.bound.saturating_add(u32::from(goes_on)),
+            Steps::Release => self.bound.saturating_sub(1),
+            Steps::Paper if wanted > bound => self.bound.saturating_add(1),
+            Steps::Paper => {
+                (0..self.bound).find(|notch| wanted <= config.bound_at(*notch) * total).unwrap_or(self.bound)
+            }
         };
-        size.min(MAX_STEP * own) * self.direction
+        wanted.min(bound)
     }
 }
 
@@ -429,31 +449,31 @@ impl Ascent {
         let second = utility.gradient(&second_low, &second_high, self.others);
         if first * second <= 0.0 {
             // The pairs disagree, or nothing changed: stay and look again.
+            self.momentum.stay();
             self.probe(now, others);
             return;
         }
         let gradient = first.abs().min(second.abs()).copysign(first);
         // What the first move is compared with: the side that was worse, which lies well apart from where the move goes.
         let worse = if gradient > 0.0 { first_low.mean(second_low) } else { first_high.mean(second_high) };
-        self.momentum.decide(&self.config, gradient.signum());
         self.step(now, gradient, worse, others);
     }
 
     /// MPCC s5.2, moving: the gradient of the two preceding intervals.
     fn on_moved(&mut self, now: Time, from: f64, previous: &Sample, new: Sample, others: f64) {
         let gradient = self.config.utility.gradient(previous, &new, self.others);
-        // A gradient of zero tells no direction: as a change.
-        let direction = if gradient.abs() > 0.0 { gradient.signum() } else { 0.0 };
-        let goes_on = direction * self.momentum.direction > 0.0;
-        self.momentum.decide(&self.config, direction);
-        if goes_on {
+        if self.momentum.agrees(gradient) {
             self.step(now, gradient, new, others);
-        } else {
-            if self.config.leave == Leave::Better {
-                self.base = from;
-            }
-            self.probe(now, others);
+            return;
         }
+        // A gradient of zero tells no direction: moving ends, but nothing has turned.
+        if gradient.abs() > 0.0 {
+            self.momentum.turn(&self.config);
+        }
+        if self.config.leave == Leave::Better {
+            self.base = from;
+        }
+        self.probe(now, others);
     }
 
     /// Moves the base rate and measures there.

@@ -36,10 +36,11 @@ struct sample {
 	struct sreal slope;
 };
 
-/* What step sizes remember of earlier decisions. */
+/* What step sizes remember of earlier decisions. A decision is a move, or to stay where probing found none. */
 struct momentum {
-	/* -1, 1, or 0 before the first decision. */
+	/* -1, 1, or 0 for staying; meaningless before the first decision. */
 	s32 direction;
+	u32 has_decided;
 	u32 amplifier;
 	u32 bound;
 	u32 swing;
@@ -130,22 +131,25 @@ INLINE struct sreal utility_gradient(const struct sample *from, const struct sam
 	return distance.negative ? sreal_negate(gradient) : gradient;
 }
 
-/* Takes the sign of a decision. */
+/* Whether a gradient points where the last decision went. */
+INLINE bool momentum_agrees(const struct momentum *momentum, s32 direction)
+{
+	return direction * momentum->direction > 0;
+}
+
+/* A gradient points elsewhere than the last decision: steps begin small again. */
+INLINE void momentum_turn(struct momentum *momentum)
+{
+	momentum->amplifier = 0;
+	momentum->bound = 0;
+	if (momentum->has_decided && momentum->swing < tunables.swing)
+		momentum->swing++;
+}
+
 INLINE void momentum_decide(struct momentum *momentum, s32 direction)
 {
-	bool same = direction * momentum->direction > 0;
-
-	if (same && momentum->swing) {
-		momentum->swing--;
-	} else if (same) {
-		momentum->amplifier += tunables.steps == STEPS_PAPER ? 1 : 2;
-	} else {
-		momentum->amplifier = 0;
-		momentum->bound = 0;
-		if (momentum->direction && momentum->swing < tunables.swing)
-			momentum->swing++;
-	}
 	momentum->direction = direction;
+	momentum->has_decided = 1;
 }
 
 /* The largest step after the bound was widened `notches` times. */
@@ -170,28 +174,57 @@ INLINE u32 fewest_notches(real wanted, u32 now, real total)
 	return whole < now ? (u32)whole : now;
 }
 
-/* The size of the step for a gradient at own rate `own` and total rate `total`. */
-SHARED real momentum_step(struct momentum *momentum, real gradient, real own, real total)
+/* The factor of this step; it grows while the direction stays and no swing is held. */
+INLINE u64 momentum_amplified(struct momentum *momentum, bool goes_on)
 {
-	/* MPCC's release: 1 + amplifier. Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision. */
-	u64 n, factor;
-	real wanted, bound;
+	u64 n = (u64)momentum->amplifier + 1;
+
+	if (goes_on && momentum->swing) {
+		momentum->swing--;
+	} else if (goes_on) {
+		momentum->amplifier += tunables.steps == STEPS_PAPER ? 1 : 2;
+	}
+	/* MPCC's release grows after the step. */
+	if (tunables.steps != STEPS_PAPER)
+		return n;
+	/* Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision. */
+	n = (u64)momentum->amplifier + 1;
+	return n > 3 ? 2 * n - 3 : n;
+}
+
+/* The change bound cuts a step, and widens or narrows. */
+INLINE real momentum_bounded(struct momentum *momentum, real wanted, real total, bool goes_on)
+{
+	real bound = bound_at(momentum->bound, total);
+
+	if (wanted > bound) {
+		/* MPCC's release begins again without a notch after a turn that was cut. */
+		momentum->bound += goes_on || tunables.steps == STEPS_PAPER;
+		return bound;
+	}
+	if (tunables.steps == STEPS_PAPER)
+		momentum->bound = fewest_notches(wanted, momentum->bound, total);
+	else if (momentum->bound)
+		momentum->bound--;
+	return wanted;
+}
+
+/* Decides to follow a gradient of this size: the size of the step at own rate `own` and total rate `total`. */
+SHARED real momentum_step(struct momentum *momentum, s32 direction, real gradient, real own, real total)
+{
+	real wanted;
+	bool goes_on;
 
 	if (!momentum)
 		return 0;
-	n = (u64)momentum->amplifier + 1;
-	factor = tunables.steps == STEPS_PAPER && n > 3 ? 2 * n - 3 : n;
-	wanted = real_mul(real_mul(real_of_ppm(tunables.theta_ppm), gradient), real_of(factor));
-	wanted = real_max(wanted, real_of_ppm(tunables.min_step_ppm));
-	bound = bound_at(momentum->bound, total);
-	if (wanted > bound) {
-		wanted = bound;
-		momentum->bound++;
-	} else if (tunables.steps == STEPS_PAPER) {
-		momentum->bound = fewest_notches(wanted, momentum->bound, total);
-	} else if (momentum->bound) {
-		momentum->bound--;
-	}
+	goes_on = momentum_agrees(momentum, direction);
+	if (!goes_on)
+		momentum_turn(momentum);
+	momentum_decide(momentum, direction);
+	wanted = real_mul(real_of_ppm(tunables.theta_ppm), gradient);
+	wanted = real_mul(wanted, real_of(momentum_amplified(momentum, goes_on)));
+	/* The release's order: the smallest step may exceed the bound. */
+	wanted = real_max(momentum_bounded(momentum, wanted, total, goes_on), real_of_ppm(tunables.min_step_ppm));
 	/* At most half of the own rate, so that rates stay positive (MPCC's release). */
 	return real_min(wanted, real_shift(own, -1));
 }
@@ -234,15 +267,15 @@ SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, rea
 }
 
 /* Moves the base rate and measures there. */
-SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, real gradient, real others)
+SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, const struct sreal *gradient, real others)
 {
 	real from, step, to;
 
-	if (!ascent || !path)
+	if (!ascent || !path || !gradient)
 		return 0;
 	from = ascent->base;
-	step = momentum_step(&ascent->momentum, gradient, from, real_add(from, others));
-	to = ascent->momentum.direction < 0 ? real_sub(from, step) : real_add(from, step);
+	step = momentum_step(&ascent->momentum, sreal_sign(*gradient), gradient->size, from, real_add(from, others));
+	to = gradient->negative ? real_sub(from, step) : real_add(from, step);
 	ascent->base = real_clamp(to, real_of_ppm(tunables.min_rate_ppm), MAX_RATE);
 	ascent->published = ascent->base;
 	ascent->others = others;
@@ -319,7 +352,6 @@ SHARED u32 ascent_probed(struct ascent *ascent, const struct path_view *path, u3
 	const struct sample *high[2], *low[2];
 	struct sreal one, two;
 	u32 first, second;
-	real gradient;
 
 	if (!ascent || !path || !new)
 		return 0;
@@ -338,14 +370,14 @@ SHARED u32 ascent_probed(struct ascent *ascent, const struct path_view *path, u3
 	two = utility_gradient(low[1], high[1], ascent->others);
 	if (sreal_sign(one) * sreal_sign(two) <= 0) {
 		/* The pairs disagree, or nothing changed: stay and look again. */
+		momentum_decide(&ascent->momentum, 0);
 		ascent_probe(ascent, path, others);
 		return 0;
 	}
-	gradient = real_min(one.size, two.size);
+	one.size = real_min(one.size, two.size);
 	/* What the first move is compared with: the side that was worse, which lies well apart from where the move goes. */
 	ascent->previous = one.negative ? sample_mean(high[0], high[1]) : sample_mean(low[0], low[1]);
-	momentum_decide(&ascent->momentum, sreal_sign(one));
-	ascent_step(ascent, path, gradient, others);
+	ascent_step(ascent, path, &one, others);
 	return 0;
 }
 
@@ -353,23 +385,21 @@ SHARED u32 ascent_probed(struct ascent *ascent, const struct path_view *path, u3
 SHARED u32 ascent_moved(struct ascent *ascent, const struct path_view *path, const struct sample *new, real others)
 {
 	struct sreal gradient;
-	s32 direction;
-	bool goes_on;
 
 	if (!ascent || !path || !new)
 		return 0;
 	gradient = utility_gradient(&ascent->previous, new, ascent->others);
-	direction = sreal_sign(gradient);
-	goes_on = direction * ascent->momentum.direction > 0;
-	momentum_decide(&ascent->momentum, direction);
-	if (goes_on) {
+	if (momentum_agrees(&ascent->momentum, sreal_sign(gradient))) {
 		ascent->previous = *new;
-		ascent_step(ascent, path, gradient.size, others);
-	} else {
-		if (tunables.leave == LEAVE_BETTER)
-			ascent->base = ascent->from;
-		ascent_probe(ascent, path, others);
+		ascent_step(ascent, path, &gradient, others);
+		return 0;
 	}
+	/* A gradient of zero tells no direction: moving ends, but nothing has turned. */
+	if (sreal_sign(gradient))
+		momentum_turn(&ascent->momentum);
+	if (tunables.leave == LEAVE_BETTER)
+		ascent->base = ascent->from;
+	ascent_probe(ascent, path, others);
 	return 0;
 }
 

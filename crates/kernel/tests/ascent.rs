@@ -16,8 +16,8 @@ use twin::intervals::{Interval, MSS, SRTT};
 use twin::{Dice, Group, PacedController, PathView, Values, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value};
 
 const STEPS: u64 = 100_000;
-/// Rates are given to the last place of 32 bits; steps are differences of rates.
-const LAST_PLACE: f64 = 1e-9;
+/// Rates and utilities are given to the last place of 32 bits; steps are differences of rates, and come of differences of utilities.
+const LAST_PLACE: f64 = 4e-9;
 
 /// `enum ascent_phase`.
 const PROBING: u32 = 1;

@@ -20,8 +20,8 @@ pub struct Utility {
 /// How steps grow while the direction stays (Vivace's confidence amplifier), and how their bound widens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steps {
-    /// MPCC's release: the gradient times `1 + amp`, where `amp` grows by two a step once the swing buffer is empty; the bound
-    /// widens by one notch when it cuts a step and narrows by one when not.
+    /// MPCC's release: the gradient times `1 + amp`, where `amp` grows by two after each step once the swing buffer is empty;
+    /// the bound widens by one notch when it cuts a step that goes on, and narrows by one when it cuts none.
     Release,
     /// Vivace's paper (s4.3): `m(n) = n` for up to three steps in one direction, `2n - 3` beyond; the bound widens by one
     /// notch when it cuts a step, and is else the narrowest that holds the step.

@@ -133,24 +133,62 @@ fn a_gradient_between_equal_rates_is_zero() {
 }
 
 #[test]
-fn steps_are_amplified_after_the_swing_buffer_and_bounded() {
+fn steps_are_amplified_after_the_swing_buffer() {
     let config = config();
     let mut momentum = Momentum::default();
-    momentum.decide(&config, 1.0);
+    // amp = 0, and still 0 while the second step is made: it grows by two after that, and again.
+    for (factor, amplifier) in [(1.0, 0), (1.0, 2), (3.0, 4), (5.0, 6)] {
+        close(momentum.step(&config, 0.6, 50.0, 100.0), 0.6 * factor);
+        assert_eq!(momentum.amplifier, amplifier);
+    }
+    // Turned: one swing, which the next step works off.
+    for (factor, amplifier, swing) in [(1.0, 0, 1), (1.0, 0, 0), (1.0, 2, 0), (3.0, 4, 0)] {
+        close(momentum.step(&config, -0.6, 50.0, 100.0), -0.6 * factor);
+        assert_eq!((momentum.amplifier, momentum.swing), (amplifier, swing));
+    }
+    // Twice at most.
+    for gradient in [0.6, -0.6, 0.6] {
+        close(momentum.step(&config, gradient, 50.0, 100.0), gradient);
+    }
+    assert_eq!(momentum.swing, 2);
+}
+
+#[test]
+fn steps_are_bounded() {
+    let config = config();
+    let mut momentum = Momentum::default();
+    // 5% of 100; a first step and a turn leave no notch, a cut step that goes on leaves one.
+    for (gradient, step, bound) in [(8.0, 5.0, 0), (8.0, 5.0, 1), (8.0, 10.0, 2), (-8.0, -5.0, 0), (-8.0, -5.0, 1)] {
+        close(momentum.step(&config, gradient, 50.0, 100.0), step);
+        assert_eq!(momentum.bound, bound, "{gradient}");
+    }
+    // Not cut: one less.
+    close(momentum.step(&config, -2.0, 50.0, 100.0), -2.0);
+    assert_eq!(momentum.bound, 0);
+    // Never less than the smallest step, even where the bound is less; never more than half of the own rate.
+    close(momentum.step(&config, 0.01, 50.0, 100.0), 0.5);
+    close(momentum.step(&config, -8.0, 2.0, 4.0), -0.5);
+    close(momentum.step(&config, 4.0, 5.0, 100.0), 2.5);
+}
+
+#[test]
+fn what_is_no_move_has_no_direction() {
+    let config = config();
+    let mut momentum = Momentum::default();
+    for _ in 0..3 {
+        momentum.step(&config, 0.6, 50.0, 100.0);
+    }
+    // Moving ended because the utility fell, but probing says up: the direction of the last move.
+    momentum.turn(&config);
+    assert_eq!((momentum.amplifier, momentum.swing), (0, 1));
+    assert!(momentum.agrees(0.6));
     close(momentum.step(&config, 0.6, 50.0, 100.0), 0.6);
-    momentum.decide(&config, 1.0);
-    // No swing held: amp = 2, factor 3.
-    close(momentum.step(&config, 0.6, 50.0, 100.0), 1.8);
-    momentum.decide(&config, -1.0);
-    // Turned: amp = 0, swing = 1; 8 > bound 5% of 100 = 5, which widens.
-    close(momentum.step(&config, 8.0, 50.0, 100.0), -5.0);
-    momentum.decide(&config, -1.0);
-    // Swing worked off, amp still 0: 8 within 10% of 100.
-    close(momentum.step(&config, 8.0, 50.0, 100.0), -8.0);
-    assert_eq!((momentum.bound, momentum.swing), (0, 0));
-    // Never more than half of the own rate; never less than the smallest step.
-    close(momentum.step(&config, 4.0, 5.0, 100.0), -2.5);
-    close(momentum.step(&config, 0.01, 50.0, 100.0), -0.5);
+    assert_eq!((momentum.amplifier, momentum.swing), (0, 0));
+    // Probing found none: whatever comes next is a turn.
+    momentum.stay();
+    assert!(!momentum.agrees(0.6));
+    close(momentum.step(&config, 0.6, 50.0, 100.0), 0.6);
+    assert_eq!(momentum.swing, 1);
 }
 
 #[test]
@@ -159,15 +197,15 @@ fn the_amplifier_of_the_paper() {
     let mut momentum = Momentum::default();
     // m = 1, 2, 3, 2*4 - 3 = 5, 7.
     for m in [1.0, 2.0, 3.0, 5.0, 7.0] {
-        momentum.decide(&config, 1.0);
         close(momentum.step(&config, 0.5, 100.0, 100.0), 0.5 * m);
     }
 }
 
 #[test]
 fn the_bound_of_the_paper_narrows_at_once() {
-    let config = Config { steps: Steps::Paper, swing: 0, min_step: 0.0, bound_step: 0.1, ..config() };
-    let mut momentum = Momentum { direction: 1.0, bound: 3, ..Momentum::default() };
+    let config = Config { steps: Steps::Paper, swing: 9, min_step: 0.0, bound_step: 0.1, ..config() };
+    // The swing buffer keeps the amplifier out of this.
+    let mut momentum = Momentum { direction: Some(1.0), bound: 3, swing: 9, ..Momentum::default() };
     // 35% of 100 allowed; 12 needs 5% + 1 notch of 10%.
     close(momentum.step(&config, 12.0, 100.0, 100.0), 12.0);
     assert_eq!(momentum.bound, 1);
@@ -223,15 +261,18 @@ fn two_agreeing_pairs_make_a_move() {
     for interval in intervals {
         driver.answer(interval, 0.0);
     }
-    // Gradient (8.4^0.9 - 7.6^0.9)/0.8 = 0.7312; bound 5% of 8 = 0.4 cuts it.
-    close(driver.ascent.base, 8.4);
+    // Gradient (8.4^0.9 - 7.6^0.9)/0.8 = 0.7312; bound 5% of 8 = 0.4 cuts it, but 0.5 is the smallest step.
+    close(driver.ascent.base, 8.5);
     assert!(matches!(driver.ascent.phase, Phase::Moving { .. }));
-    close(driver.round(0.0), 8.4);
-    // Same direction, no swing: amplified three times, bound 10% of 8.4 = 0.84.
-    close(driver.ascent.base, 8.4 + 0.84);
-    // Heavy loss turns the gradient: back to 8.4.
+    close(driver.round(0.0), 8.5);
+    // Same direction: cut again, and the bound widens.
+    close(driver.ascent.base, 9.0);
+    close(driver.round(0.0), 9.0);
+    // Amplified three times, bound 10% of 9.
+    close(driver.ascent.base, 9.0 + 0.9);
+    // Heavy loss turns the gradient: back to 9.
     driver.round(0.3);
-    close(driver.ascent.base, 8.4);
+    close(driver.ascent.base, 9.0);
     assert!(matches!(driver.ascent.phase, Phase::Probing { .. }));
 }
 
