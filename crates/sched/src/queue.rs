@@ -303,8 +303,15 @@ impl Queue {
         newly_lost
     }
 
-    /// Records that a range was assigned but never left (its subflow's queue was taken back): it is pending again.
-    pub fn on_unassigned(&mut self, range: DataRange) {
+    /// Records that a range was assigned to a subflow but never left there (its queue was taken back): where no other copy is
+    /// under way it is pending again, and [`end_reinjection`](Self::end_reinjection) of this subflow does not withdraw it.
+    pub fn on_unassigned(&mut self, range: DataRange, subflow: SubflowId) {
+        let mut seq = range.start.max(self.left);
+        while let Some(index) = self.segment_index(seq).filter(|_| seq < range.end) {
+            let segment = &mut self.segments[index];
+            segment.carriers &= !carrier_bit(subflow);
+            seq = segment.range.end;
+        }
         self.on_copy_ended(range, false);
     }
 

@@ -192,7 +192,7 @@ impl Session {
                 self.waiting -= 1;
                 if queued.bytes > view.mss {
                     // The carrier's datagrams have shrunk: the data is pending again and cut anew.
-                    self.queue.on_unassigned(queued.range);
+                    self.queue.on_unassigned(queued.range, path.id);
                     continue;
                 }
                 if let Some(transmit) = self.emit(now, index, queued) {

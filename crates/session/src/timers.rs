@@ -142,7 +142,7 @@ impl Session {
         while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
             self.view.subflows[id.index()].queued -= queued.bytes;
             self.waiting -= 1;
-            self.queue.on_unassigned(queued.range);
+            self.queue.on_unassigned(queued.range, id);
         }
     }
 

@@ -187,7 +187,10 @@ fn unassigned_data_is_pending_again() {
     let mut queue = queue(1_000, 9_000);
     let sent = assign_head(&mut queue, A, 1_000);
     assert!(!queue.has_pending());
-    queue.on_unassigned(sent);
+    queue.on_unassigned(sent, A);
+    assert_eq!(queue.head(mss(1_000)), Some(sent));
+    // The subflow has nothing of it to deliver.
+    queue.end_reinjection(A);
     assert_eq!(queue.head(mss(1_000)), Some(sent));
 }
 

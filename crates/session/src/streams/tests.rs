@@ -174,6 +174,32 @@ fn after_a_timeout_others_may_carry_the_data_until_the_path_is_heard() {
     assert!(restored && session.queue.lost().is_zero());
 }
 
+/// What had been given to the path but had not left when it timed out is not the stream's to deliver.
+#[test]
+fn what_never_left_stays_pending_when_the_path_is_heard_again() {
+    let (mut session, data, packets) = sender(2);
+    let now = Time::from_millis(30);
+    session.set_carrier_ready(FIRST, false);
+    for packet in &packets[0][..3] {
+        session.on_acked(now, FIRST, *packet);
+    }
+    assert!(sent(&mut session, now).is_empty());
+    let given = session.view.subflows[0].queued;
+    assert!(given >= packet_size(&session) * 3, "{given:?}");
+    session.on_retransmission_timeout(now, FIRST, true);
+    session.on_acked_late(now, FIRST, packets[0][3]);
+    assert_eq!(session.view.subflows[0].state, SubflowState::Active);
+    session.set_carrier_ready(FIRST, true);
+    for packet in &packets[1] {
+        session.on_acked(now, SECOND, *packet);
+    }
+    let carried: Vec<DataSeq> = sent(&mut session, now).iter().map(|transmit| payload(transmit).seq).collect();
+    let next = data.iter().flatten().map(|data| data.seq.0 + PAYLOAD).max().unwrap();
+    for seq in [next, next + PAYLOAD, next + 2 * PAYLOAD] {
+        assert!(carried.contains(&DataSeq(seq)), "{seq} is missing among {carried:?}");
+    }
+}
+
 /// What arrived behind a gap is not in flight any more, but only the receiver's stream has it: others must carry that too,
 /// or the connection stands still until the path is back.
 #[test]
