@@ -179,11 +179,10 @@ INLINE u64 momentum_amplified(struct momentum *momentum, bool goes_on)
 {
 	u64 n = (u64)momentum->amplifier + 1;
 
-	if (goes_on && momentum->swing) {
+	if (goes_on && momentum->swing)
 		momentum->swing--;
-	} else if (goes_on) {
+	else if (goes_on)
 		momentum->amplifier += tunables.steps == STEPS_PAPER ? 1 : 2;
-	}
 	/* MPCC's release grows after the step. */
 	if (tunables.steps != STEPS_PAPER)
 		return n;
