@@ -139,8 +139,7 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         output::line(&format!("manypath perf -c {address} {}", serve::client_options(&server, token)))?;
     }
     eprintln!("Ctrl-C ends it.");
-    serve::until_interrupted(&server, &Service::perf(), interrupt).await;
-    trace.finish(Ok(()))
+    trace.finish(serve::until_interrupted(&server, &Service::perf(), interrupt).await)
 }
 
 async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> {

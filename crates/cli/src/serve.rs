@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::builder::NonEmptyStringValueParser;
 use manypath_quic::{Identity, Server, ServerConfig};
 
@@ -159,22 +159,22 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
         output::line(&format!("manypath get {} {options}", quoted(&format!("{address}/{example}"))))?;
     }
     eprintln!("Ctrl-C ends it.");
-    until_interrupted(&server, &Service::files(store), interrupt).await;
-    trace.finish(Ok(()))
+    trace.finish(until_interrupted(&server, &Service::files(store), interrupt).await)
 }
 
 /// Serves every client that comes.
-pub(crate) async fn until_interrupted(server: &Server, service: &Arc<Service>, interrupt: &Interrupt) {
+pub(crate) async fn until_interrupted(server: &Server, service: &Arc<Service>, interrupt: &Interrupt) -> Result<()> {
     loop {
         tokio::select! {
             () = interrupt.wait() => break,
             connection = server.accept() => match connection {
                 Some(connection) => drop(tokio::spawn(Arc::clone(service).serve(connection))),
-                None => break,
+                None => bail!("a defect of this program ended the server: please report it, with what is written above"),
             },
         }
     }
     server.shutdown().await;
+    Ok(())
 }
 
 #[cfg(test)]

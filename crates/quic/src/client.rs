@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::{ConnectError, PathChangeError, PathError};
 use crate::interfaces::{self, Changes};
 use crate::paths::NewPath;
-use crate::reactor;
+use crate::reactor::{self, Guarded};
 use crate::settings;
 use crate::tls::{self, ClientTls};
 
@@ -67,7 +67,7 @@ impl Client {
         let tls = tls::client(&config.trust)?;
         let (result, opened) = oneshot::channel();
         let timeout = config.connect_timeout;
-        reactor::start(move |network| run(config, tls, network, result)).map_err(ConnectError::Thread)?;
+        reactor::start(move |network| run(config, tls, network, result), || {}).map_err(ConnectError::Thread)?;
         // The network thread answers always, unless it panics.
         opened.await.unwrap_or(Err(ConnectError::Timeout { timeout, detail: "the network thread ended".to_owned() }))
     }
@@ -81,7 +81,7 @@ impl Client {
             if waiting.iter().any(|held| held.path.name == path.name) {
                 return Err(PathChangeError::DuplicateName(path.name));
             }
-            let keeper = self.network.spawn(keep(Arc::clone(self), path.clone())).abort_handle();
+            let keeper = self.network.spawn(Guarded::new(keep(Arc::clone(self), path.clone()))).abort_handle();
             waiting.push(Waiting { path, keeper, last_error: None });
             return Ok(());
         };
@@ -94,7 +94,7 @@ impl Client {
             return Err(PathChangeError::DuplicateName(path.name));
         }
         let key = state.paths.add(self.new_path(&path));
-        let keeper = self.network.spawn(keep(Arc::clone(self), path)).abort_handle();
+        let keeper = self.network.spawn(Guarded::new(keep(Arc::clone(self), path))).abort_handle();
         if let Some(entry) = state.paths.entry_mut(key) {
             entry.keeper = Some(keeper);
         }
@@ -206,7 +206,7 @@ async fn run(
         network_changed: Notify::new(),
         network,
     });
-    tokio::spawn(follow_network(Arc::clone(&client), paths.is_empty()));
+    reactor::spawn(follow_network(Arc::clone(&client), paths.is_empty()));
     for path in paths {
         // The names were checked; the session is not open yet.
         if let Err(error) = client.add_path(path) {

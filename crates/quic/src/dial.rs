@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use manypath_core::{AlgorithmSpec, Duration as Span, SubflowId};
 use manypath_session::Role;
-use noq::{ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream, TokioRuntime};
+use noq::{ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream};
 
 use crate::carrier::{Carrier, ControlError, read_message, transport_config};
 use crate::client::{Client, linger};
@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::error::{CloseReason, PathError};
 use crate::message::{Hello, Join, Message, VERSION, Welcome};
 use crate::proof::{self, Prover, Secret};
+use crate::reactor::{self, QuicRuntime};
 use crate::reports::Reports;
 use crate::settings;
 use crate::tls::ALPN;
@@ -80,7 +81,7 @@ pub(crate) async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<
     let lost = |reason: &str| PathError::Lost { remote, reason: reason.to_owned() };
     let key = key.ok_or_else(|| lost("the path was removed"))?;
     let subflow = opened.engine.attach(key, Arc::clone(&carrier)).map_err(|error| lost(&error.to_string()))?;
-    tokio::spawn(listen(Arc::clone(&opened.engine), Arc::clone(&carrier), recv));
+    reactor::spawn(listen(Arc::clone(&opened.engine), Arc::clone(&carrier), recv));
     Ok(Up { engine: opened.engine, key, subflow, carrier })
 }
 
@@ -96,7 +97,7 @@ async fn dial(client: &Client, path: &PathConfig, remote: SocketAddr) -> Result<
     };
     let socket = crate::socket::path(&path.bind, remote).map_err(|error| cannot_bind(&error))?;
     let local = socket.local_addr().ok();
-    let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime))
+    let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(QuicRuntime))
         .map_err(|error| cannot_bind(&error))?;
     let reports = Arc::new(Reports::default());
     let mut config = noq::ClientConfig::new(Arc::clone(&client.tls.crypto) as _);

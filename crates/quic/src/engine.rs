@@ -16,6 +16,7 @@ use crate::carrier::Carrier;
 use crate::code;
 use crate::error::{CloseReason, PathChangeError};
 use crate::flow_state::FlowState;
+use crate::reactor::{self, Guarded};
 use crate::reports::News;
 use crate::state::{Farewell, State};
 use crate::timer::Timer;
@@ -67,7 +68,8 @@ impl Engine {
             closed: watch::Sender::new(None),
             network: Handle::current(),
         });
-        tokio::spawn(drive(Arc::clone(&engine)));
+        reactor::watch(&engine);
+        reactor::spawn(drive(Arc::clone(&engine)));
         Ok(engine)
     }
 
@@ -112,7 +114,7 @@ impl Engine {
         state.pathless_since = None;
         self.work(state, now);
         self.path_changed.notify_waiters();
-        tokio::spawn(serve(Arc::clone(self), id, carrier));
+        reactor::spawn(serve(Arc::clone(self), id, carrier));
         Ok(id)
     }
 
@@ -190,23 +192,37 @@ impl Engine {
         self.path_changed.notify_waiters();
         self.kick();
         let engine = Arc::clone(self);
-        self.network.spawn(async move {
+        self.network.spawn(Guarded::new(async move {
             let mut farewells = tokio::task::JoinSet::new();
             for carrier in carriers {
                 let farewell = farewell.clone();
-                farewells.spawn(async move {
+                farewells.spawn(Guarded::new(async move {
                     match farewell {
                         Some(Farewell::Close { code, reason }) => carrier.close_session(code, &reason).await,
                         Some(Farewell::Code { code, reason }) => carrier.close(code, &reason),
                         None => carrier.close(code::NO_ERROR, ""),
                     }
-                });
+                }));
             }
             farewells.join_all().await;
             // The closing packets leave when QUIC's tasks have had their turn.
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             engine.closed.send_replace(Some(reason));
-        });
+        }));
+    }
+
+    /// The network thread ends for a defect: nobody works for the session any more, and nobody touches its carriers.
+    pub(crate) fn on_defect(&self, what: &str) {
+        let state = &mut *self.lock();
+        let reason = state.ended.get_or_insert_with(|| CloseReason::Defect(what.to_owned())).clone();
+        for flow in state.flows.values_mut() {
+            flow.wake_all();
+        }
+        std::mem::forget(state.paths.take_carriers());
+        self.flow_accepted.notify_waiters();
+        self.flow_closed.notify_waiters();
+        self.path_changed.notify_waiters();
+        self.closed.send_replace(Some(reason));
     }
 
     // Work.

@@ -292,4 +292,7 @@ pub enum CloseReason {
     /// The session reached the server's limit of time, or the server shut down.
     #[error("ended by the server: {0}")]
     Server(String),
+    /// The network thread panicked, with these words: a defect of this program. All of its sessions ended.
+    #[error("a defect of this program ended it ({0}): please report it, with what was written to standard error")]
+    Defect(String),
 }

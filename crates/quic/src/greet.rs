@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::message::{Hello, Join, Message, VERSION, Welcome};
 use crate::paths::NewPath;
 use crate::proof::{self, Prover, Secret, SessionId};
+use crate::reactor;
 use crate::reports::Reports;
 use crate::server::Shared;
 use crate::settings;
@@ -142,7 +143,7 @@ impl Guest {
             engine.forget_path(key);
             return Err(refuse(code::BUSY, &error.to_string()));
         }
-        tokio::spawn(dial::listen(Arc::clone(engine), carrier, self.recv));
+        reactor::spawn(dial::listen(Arc::clone(engine), carrier, self.recv));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use noq::{Endpoint, EndpointConfig, Incoming, TokioRuntime};
+use noq::{Endpoint, EndpointConfig, Incoming};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::code;
@@ -17,7 +17,8 @@ use crate::error::{BindError, CloseReason};
 use crate::greet;
 use crate::identity::Fingerprint;
 use crate::proof::{Secret, SessionId};
-use crate::{dial, reactor, settings, socket, tls};
+use crate::reactor::{self, QuicRuntime};
+use crate::{dial, settings, socket, tls};
 
 /// A listening server. Dropping it shuts it down, without waiting for the clients to be told.
 #[derive(Debug)]
@@ -69,8 +70,12 @@ impl Server {
             stopped: Arc::new(Semaphore::new(0)),
         });
         let (listening, listens) = oneshot::channel();
-        let for_thread = Arc::clone(&shared);
-        reactor::start(move |_| run(for_thread, listening)).map_err(BindError::Thread)?;
+        let (for_thread, for_defect) = (Arc::clone(&shared), Arc::clone(&shared));
+        let on_defect = move || {
+            for_defect.stopping.store(true, Ordering::Relaxed);
+            for_defect.stopped.add_permits(Semaphore::MAX_PERMITS / 2);
+        };
+        reactor::start(move |_| run(for_thread, listening), on_defect).map_err(BindError::Thread)?;
         let ended = |_| BindError::Thread(std::io::Error::other("the network thread ended"));
         let addresses = listens.await.map_err(ended)??;
         Ok(Self { addresses, fingerprint, accepted: tokio::sync::Mutex::new(accepting), shared })
@@ -86,7 +91,7 @@ impl Server {
         self.fingerprint
     }
 
-    /// The next session that a client opened; `None` after [`Self::shutdown`].
+    /// The next session that a client opened; `None` after [`Self::shutdown`], or if a defect ended the server.
     pub async fn accept(&self) -> Option<Connection> {
         if self.shared.stopping.load(Ordering::Relaxed) {
             return None;
@@ -138,7 +143,7 @@ impl Shared {
         let id = secret.session();
         self.sessions().insert(id, (secret, Arc::clone(engine)));
         let (shared, engine) = (Arc::clone(self), Arc::clone(engine));
-        tokio::spawn(async move {
+        reactor::spawn(async move {
             engine.closed().await;
             shared.sessions().remove(&id);
         });
@@ -168,7 +173,7 @@ async fn run(shared: Arc<Shared>, listening: oneshot::Sender<Result<Vec<SocketAd
         }
     }
     for (endpoint, &address) in endpoints.iter().zip(&addresses) {
-        tokio::spawn(accept(Arc::clone(&shared), endpoint.clone(), address));
+        reactor::spawn(accept(Arc::clone(&shared), endpoint.clone(), address));
     }
     if listening.send(Ok(addresses)).is_ok() {
         shared.stop.notified().await;
@@ -197,7 +202,7 @@ async fn run(shared: Arc<Shared>, listening: oneshot::Sender<Result<Vec<SocketAd
 fn listen(address: SocketAddr, config: &noq::ServerConfig) -> std::io::Result<(Endpoint, SocketAddr)> {
     let socket = socket::listener(address)?;
     let address = socket.local_addr()?;
-    let runtime = Arc::new(TokioRuntime);
+    let runtime = Arc::new(QuicRuntime);
     Ok((Endpoint::new(EndpointConfig::default(), Some(config.clone()), socket, runtime)?, address))
 }
 
@@ -217,7 +222,7 @@ async fn accept(shared: Arc<Shared>, endpoint: Endpoint, local: SocketAddr) {
             }
             continue;
         }
-        tokio::spawn(greet_in_time(Arc::clone(&shared), incoming, local, permit));
+        reactor::spawn(greet_in_time(Arc::clone(&shared), incoming, local, permit));
     }
 }
 
