@@ -12,6 +12,7 @@
 //! the `ACK_FREQUENCY` that has not been acknowledged yet. Then noq panics, and takes the process with it; a server that gets no
 //! processor while a carrier is set up comes to that. noq sends this frame once, at the beginning, so that batches are held
 //! back until the peer has acknowledged what came after noq's own packets of the beginning: see [`Inner::on_acked`].
+//! noq knows that a second probe may not fit: <https://github.com/n0-computer/noq/pull/698>.
 
 use std::any::Any;
 use std::collections::VecDeque;
