@@ -4,6 +4,8 @@
 mod support;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -97,6 +99,30 @@ fn links_stay_up_until_taken_down() {
     assert!(up.status().is_none() && !socket(&up.name));
     wait_until("the holder is gone", || !Path::new(&holder).exists());
     up.down().fails_with(&["no links"]);
+}
+
+#[test]
+fn links_of_another_version_are_named_and_the_others_listed() {
+    if !is_root() {
+        return;
+    }
+    let name = unique("other-version");
+    fs::create_dir_all("/run/manypath/emu").unwrap();
+    let place = Path::new("/run/manypath/emu").join(&name);
+    let listener = UnixListener::bind(&place).unwrap();
+    // Other tests ask, too, or only knock.
+    std::thread::spawn(move || {
+        for mut asked in listener.incoming().flatten() {
+            let _ = asked.read(&mut [0; 64]);
+            let _ = asked.write_all(b"{\"name\": 3}");
+        }
+    });
+    let all = run(["emu", "status", "--json"]);
+    let one = run(["emu", "status", "--name", &name]);
+    fs::remove_file(place).unwrap();
+    assert!(all.json().is_array());
+    assert!(all.err.contains(&format!("warning: {name}: ")) && all.err.contains("another version"), "{}", all.err);
+    assert!(one.code == Some(2) && one.err.contains("another version"), "{}", one.err);
 }
 
 #[test]

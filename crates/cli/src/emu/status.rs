@@ -226,11 +226,12 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     };
     let mut all = Vec::new();
     for name in names {
-        match registry::status(&name).await {
-            Ok(text) => all.push(parsed(&text)?),
+        match registry::status(&name).await.and_then(|text| parsed(&text)) {
+            Ok(status) => all.push(status),
             // They have just ended.
             Err(_) if !registry::all()?.contains(&name) => {}
-            Err(error) => return Err(error),
+            Err(error) if args.name.is_some() => return Err(error),
+            Err(error) => eprintln!("manypath: warning: {name}: {error:#}"),
         }
     }
     if args.json {
