@@ -285,33 +285,23 @@ impl Queue {
     /// up. What has no copy left under way and was not delivered becomes lost. Returns the bytes that became lost.
     pub fn on_copy_ended(&mut self, range: DataRange, delivered: bool) -> u64 {
         let mut newly_lost = 0;
-        let mut seq = range.start.max(self.left);
-        while seq < range.end {
-            let Some(index) = self.segment_index(seq) else { break };
-            let segment = &mut self.segments[index];
+        self.for_each_segment(range, |segment, held, lost| {
             segment.copies = segment.copies.saturating_sub(1);
-            if delivered && !self.lost.is_empty() {
+            if delivered && !lost.is_empty() {
                 // Only reinjected data is lost here and under way there.
-                self.lost.remove(segment.range);
+                lost.remove(segment.range);
             }
-            if !delivered && !segment.acked && segment.copies == 0 {
-                newly_lost +=
-                    self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
+            if !delivered && segment.is_nowhere() {
+                newly_lost += lost.insert(held);
             }
-            seq = segment.range.end;
-        }
+        });
         newly_lost
     }
 
     /// Records that a range was assigned to a subflow but never left there (its queue was taken back): where no other copy is
     /// under way it is pending again, and [`end_reinjection`](Self::end_reinjection) of this subflow does not withdraw it.
     pub fn on_unassigned(&mut self, range: DataRange, subflow: SubflowId) {
-        let mut seq = range.start.max(self.left);
-        while let Some(index) = self.segment_index(seq).filter(|_| seq < range.end) {
-            let segment = &mut self.segments[index];
-            segment.carriers &= !carrier_bit(subflow);
-            seq = segment.range.end;
-        }
+        self.for_each_segment(range, |segment, _, _| segment.carriers &= !carrier_bit(subflow));
         self.on_copy_ended(range, false);
     }
 
@@ -319,26 +309,27 @@ impl Queue {
     /// session never did. Returns the bytes that became lost.
     pub fn on_undelivered(&mut self, range: DataRange) -> u64 {
         let mut newly_lost = 0;
-        let mut seq = range.start.max(self.left);
-        while seq < range.end {
-            let Some(index) = self.segment_index(seq) else { break };
-            let segment = self.segments[index];
-            if !segment.acked && segment.copies == 0 {
-                newly_lost +=
-                    self.lost.insert(DataRange::between(segment.range.start.max(self.left), segment.range.end));
+        self.for_each_segment(range, |segment, held, lost| {
+            if segment.is_nowhere() {
+                newly_lost += lost.insert(held);
             }
-            seq = segment.range.end;
-        }
+        });
         newly_lost
     }
 
     /// Records that a subflow sends a range again by itself.
     pub fn on_resent(&mut self, range: DataRange) {
+        self.for_each_segment(range, |segment, _, _| segment.retransmitted = true);
+    }
+
+    /// Calls `change` with each segment of a range that was sent, what of it lies above the left edge, and what is lost.
+    fn for_each_segment(&mut self, range: DataRange, mut change: impl FnMut(&mut Segment, DataRange, &mut RangeSet)) {
         let mut seq = range.start.max(self.left);
         while let Some(index) = self.segment_index(seq).filter(|_| seq < range.end) {
             let segment = &mut self.segments[index];
-            segment.retransmitted = true;
-            seq = segment.range.end;
+            let held = DataRange::between(segment.range.start.max(self.left), segment.range.end);
+            change(segment, held, &mut self.lost);
+            seq = held.end;
         }
     }
 

@@ -80,6 +80,11 @@ impl Segment {
     pub fn is_in_flight(&self) -> bool {
         self.copies > 0
     }
+
+    /// Whether neither the receiver nor any subflow has it.
+    pub(super) fn is_nowhere(&self) -> bool {
+        !self.acked && !self.is_in_flight()
+    }
 }
 
 /// The bit of a subflow in the set of carriers.
