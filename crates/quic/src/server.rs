@@ -73,7 +73,7 @@ impl Server {
         let (for_thread, for_defect) = (Arc::clone(&shared), Arc::clone(&shared));
         let on_defect = move || {
             for_defect.stopping.store(true, Ordering::Relaxed);
-            for_defect.stopped.add_permits(Semaphore::MAX_PERMITS / 2);
+            for_defect.on_stopped();
         };
         reactor::start(move |_| run(for_thread, listening), on_defect).map_err(BindError::Thread)?;
         let ended = |_| BindError::Thread(std::io::Error::other("the network thread ended"));
@@ -122,6 +122,11 @@ impl Shared {
     fn request_stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.notify_one();
+    }
+
+    /// Whoever waits for the end hears of it, now and later.
+    fn on_stopped(&self) {
+        self.stopped.add_permits(Semaphore::MAX_PERMITS / 2);
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, (Secret, Arc<Engine>)>> {
@@ -196,7 +201,7 @@ async fn run(shared: Arc<Shared>, listening: oneshot::Sender<Result<Vec<SocketAd
     };
     // A client that misses the close finds out by itself.
     let _ = tokio::time::timeout(dial::DRAIN, drained).await;
-    shared.stopped.add_permits(Semaphore::MAX_PERMITS / 2);
+    shared.on_stopped();
 }
 
 fn listen(address: SocketAddr, config: &noq::ServerConfig) -> std::io::Result<(Endpoint, SocketAddr)> {
