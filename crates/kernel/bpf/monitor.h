@@ -119,6 +119,16 @@ struct report {
 	u32 app_limited;
 };
 
+/*
+ * The round-trip time that a paced window is reckoned with, microseconds. TCP sends at once what the rate gives in a millisecond
+ * (`sk_pacing_shift`), up to 64 KB, but no more than half of the window: where round trips are shorter, a window of two of them makes
+ * small pieces, each with its timer, its acknowledgement and its wake-ups, and it is these that limit the rate.
+ */
+INLINE u32 paced_round_trip(const struct path_view *path)
+{
+	return path->srtt_us > 1000 ? path->srtt_us : 1000;
+}
+
 INLINE void regression_add(struct regression *sums, u64 sent_at_us, u32 rtt_us)
 {
 	u64 t;

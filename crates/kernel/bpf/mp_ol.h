@@ -431,7 +431,7 @@ INLINE u64 paced_window(const paced_state *own, const struct path_view *path)
 
 	if (own->phase == MONITORING)
 		return own->window >> 32;
-	window = real_floor(real_shift(window_of_rate(own->rate, path->srtt_us, path->mss), 1)) + 1;
+	window = real_floor(real_shift(window_of_rate(own->rate, paced_round_trip(path), path->mss), 1)) + 1;
 	return window > MIN_PACED_WINDOW ? window : MIN_PACED_WINDOW;
 }
 

@@ -106,8 +106,7 @@ INLINE u64 paced_rate(const paced_state *state, const struct path_view *path)
 INLINE u64 paced_window(const paced_state *state, const struct path_view *path)
 {
 	/* Mbit/s times us are bits. */
-	real bits = real_mul(state->rate, real_of((u64)path->srtt_us * WINDOW_GAIN));
-
+	real bits = real_mul(state->rate, real_of((u64)paced_round_trip(path) * WINDOW_GAIN));
 	u64 window = real_floor(real_div(bits, real_of((u64)path->mss * 8))) + 1;
 
 	return window > MIN_PACED_WINDOW ? window : MIN_PACED_WINDOW;

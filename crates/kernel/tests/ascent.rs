@@ -215,3 +215,19 @@ fn mpcc_latency() {
     controller.set("slow_start", 0);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[]);
 }
+
+#[test]
+fn windows_of_short_round_trips_have_room_for_what_is_sent_at_once() {
+    // SAFETY: what is asked for depends on no tunables.
+    let controller = unsafe { &mp_mpcc_lat };
+    let mut state =
+        State { phase: 0, epoch: 0, rate: real(1_000.0), base: 0, published: 0, others: 0, rest: [0; 1000] };
+    let mut window = |srtt_us| {
+        let path = PathView { srtt_us, mss: MSS as u32, ..PathView::default() };
+        controller.limits(&mut state, &path).1
+    };
+    // Two round trips of a gigabit per second: 125 bytes a microsecond.
+    assert_eq!(window(40_000), 2 * 40_000 * 125 / MSS + 1);
+    // Half of it is what TCP sends at once, the bytes of a millisecond.
+    assert_eq!(window(100), 2 * 1_000 * 125 / MSS + 1);
+}
