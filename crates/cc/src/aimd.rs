@@ -6,7 +6,9 @@
 //! packets.
 //!
 //! A subflow *counts* in the sums over subflows once it has measured a round-trip time and until it times out: before that
-//! its rate is unknown, after that it has none. Coupled laws with one counting subflow are NewReno, as [`crate::reno`].
+//! its rate is unknown, after that it has none. Nor does it count while it is idle ([`manypath_core::SubflowView::is_idle`]): a backup that
+//! carried the connection through an outage would otherwise hold down the other subflow for good by a window that nobody uses.
+//! Coupled laws with one counting subflow are NewReno, as [`crate::reno`].
 
 use core::fmt::Debug;
 
@@ -38,14 +40,21 @@ pub struct Window {
     pub rtt: f64,
     /// Whether it has timed out and not been heard since.
     pub failed: bool,
+    /// Whether it sends nothing.
+    pub idle: bool,
     /// HyStart++ of the first slow start, where it is wanted.
     pub hystart: Option<HyStart>,
 }
 
 impl Window {
+    /// The window of a subflow about which nothing is known.
+    pub(crate) fn new(mss: f64, cwnd: f64, hystart: Option<HyStart>) -> Self {
+        Self { mss, cwnd, ssthresh: f64::INFINITY, rtt: 0.0, failed: false, idle: false, hystart }
+    }
+
     /// Whether the subflow takes part in sums over subflows.
     pub fn counts(&self) -> bool {
-        self.rtt > 0.0 && !self.failed
+        self.rtt > 0.0 && !self.failed && !self.idle
     }
 
     /// Rate in packets per second; only of a subflow that [counts](Self::counts).
@@ -109,6 +118,15 @@ impl Windows {
     /// The smallest window after a loss, packets.
     pub fn floor(&self) -> f64 {
         if self.counting().nth(1).is_some() { MIN_WINDOW_SEVERAL } else { MIN_WINDOW_ALONE }
+    }
+
+    /// Notes which of the subflows other than `own`, of which something is heard, are idle.
+    pub(crate) fn note_idle(&mut self, now: Time, own: SubflowId, view: &View) {
+        for (window, subflow) in self.0.iter_mut().zip(&view.subflows) {
+            if let Some(window) = window {
+                window.idle = subflow.id != own && subflow.is_idle(now);
+            }
+        }
     }
 
     pub(crate) fn insert(&mut self, id: SubflowId, window: Window) {
@@ -253,7 +271,7 @@ impl<L: Law> CongestionControl for Aimd<L> {
         let mss = init.mss.as_f64().max(1.0);
         let cwnd = (init.initial_window.as_f64() / mss).max(1.0);
         let hystart = self.hystart.then(HyStart::default);
-        self.windows.insert(id, Window { mss, cwnd, ssthresh: f64::INFINITY, rtt: 0.0, failed: false, hystart });
+        self.windows.insert(id, Window::new(mss, cwnd, hystart));
         self.law.joined(id, &mut self.windows);
     }
 
@@ -267,6 +285,7 @@ impl<L: Law> CongestionControl for Aimd<L> {
         if self.windows.get(id).is_none() {
             return;
         }
+        self.windows.note_idle(now, id, view);
         self.measure(id, event, view);
         self.law.observe(now, id, event, &mut self.windows, view);
         match event {
@@ -311,8 +330,7 @@ pub(crate) mod tests {
 
     /// Windows `(cwnd, rtt in seconds)` in congestion avoidance, for tests of laws.
     pub(crate) fn windows(of: &[(f64, f64)]) -> Windows {
-        let window =
-            |&(cwnd, rtt): &(f64, f64)| Window { mss: 1000.0, cwnd, ssthresh: 1.0, rtt, failed: false, hystart: None };
+        let window = |&(cwnd, rtt): &(f64, f64)| Window { ssthresh: 1.0, rtt, ..Window::new(1000.0, cwnd, None) };
         Windows(of.iter().map(|pair| Some(window(pair))).collect())
     }
 
@@ -421,6 +439,25 @@ pub(crate) mod tests {
         assert_eq!(cwnd(&frame, 1), 1_000);
         assert_eq!(frame.limits(SubflowId(1)).ssthresh, Some(Bytes::new(5_500)));
         frame.on_event(Time::ZERO, SubflowId(1), &Event::Restored, &view);
+        assert_eq!(frame.windows.count(), 2);
+    }
+
+    #[test]
+    fn an_idle_subflow_does_not_count_until_it_sends() {
+        let (mut frame, mut view) = frame(2);
+        let ack = acked(Duration::from_millis(10));
+        for id in 0..2 {
+            frame.on_event(Time::ZERO, SubflowId(id), &ack, &view);
+            view.subflows[id as usize].srtt = Some(Duration::from_millis(10));
+            view.subflows[id as usize].last_sent = Some(Time::ZERO);
+        }
+        frame.on_event(Time::from_millis(999), SubflowId(0), &ack, &view);
+        assert_eq!(frame.windows.count(), 2);
+        // The subflow that is heard counts, however long ago it sent.
+        frame.on_event(Time::from_millis(1000), SubflowId(0), &ack, &view);
+        assert_eq!(frame.windows.counting().map(|(id, _)| id.0).collect::<Vec<_>>(), [0]);
+        view.subflows[1].in_flight = Bytes::new(1000);
+        frame.on_event(Time::from_millis(1001), SubflowId(0), &ack, &view);
         assert_eq!(frame.windows.count(), 2);
     }
 }

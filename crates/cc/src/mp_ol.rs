@@ -433,8 +433,7 @@ impl CongestionControl for MpOl {
         self.subflows[id.index()] = Some(Subflow::new(&self.config, init));
         self.timers.set(id, None);
         let mss = init.mss.as_f64().max(1.0);
-        let window = Window { mss, cwnd: 1.0, ssthresh: f64::INFINITY, rtt: 0.0, failed: false, hystart: None };
-        self.windows.insert(id, window);
+        self.windows.insert(id, Window::new(mss, 1.0, None));
     }
 
     fn remove_subflow(&mut self, _now: Time, id: SubflowId) {
@@ -447,6 +446,7 @@ impl CongestionControl for MpOl {
 
     fn on_event(&mut self, now: Time, id: SubflowId, event: &Event, view: &View) {
         if let Some(own) = view.get(id) {
+            self.windows.note_idle(now, id, view);
             self.on_event_of(now, id, event, own);
         }
     }

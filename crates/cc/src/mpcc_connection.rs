@@ -275,6 +275,15 @@ impl MpccConnection {
             self.restart(now);
         }
     }
+
+    /// A subflow is out of the experiments until it sends again.
+    fn pause(&mut self, now: Time, id: SubflowId) {
+        let Some(Some(subflow)) = self.subflows.get_mut(id.index()) else { return };
+        if core::mem::replace(&mut subflow.active, false) {
+            self.order.retain(|&index| index != id.index());
+            self.restart(now);
+        }
+    }
 }
 
 impl CongestionControl for MpccConnection {
@@ -305,6 +314,11 @@ impl CongestionControl for MpccConnection {
 
     fn on_event(&mut self, now: Time, id: SubflowId, event: &Event, view: &View) {
         let Some(own) = view.get(id) else { return };
+        for subflow in &view.subflows {
+            if subflow.id != id && subflow.is_idle(now) {
+                self.pause(now, subflow.id);
+            }
+        }
         if matches!(event, Event::Sent { .. }) {
             self.on_sent(now, id, own);
         }
@@ -321,11 +335,7 @@ impl CongestionControl for MpccConnection {
                 subflow.base = (subflow.base / 2.0).max(MIN_RATE);
                 subflow.rate = subflow.base;
                 subflow.monitor.clear();
-                let was_active = core::mem::replace(&mut subflow.active, false);
-                if was_active {
-                    self.order.retain(|&index| index != id.index());
-                    self.restart(now);
-                }
+                self.pause(now, id);
                 return;
             }
             _ => return,

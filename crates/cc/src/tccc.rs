@@ -155,7 +155,7 @@ impl Tccc {
         self.initial = false;
         for window in windows.iter_mut() {
             // A subflow that has not measured anything yet has a slow start of its own before it.
-            if window.counts() {
+            if window.counts() || window.idle {
                 window.ssthresh = window.cwnd;
             }
         }

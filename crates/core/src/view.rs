@@ -28,6 +28,9 @@ pub enum Priority {
     Backup,
 }
 
+/// Shorter silence is not idle, however short the round trip (RFC 6298 s2.4).
+const MIN_IDLE: Duration = Duration::from_secs(1);
+
 /// What is known of one subflow.
 ///
 /// Amounts (`cwnd`, `in_flight`, `queued`, `mss`) count the bytes of data records: payload and record header together.
@@ -108,6 +111,13 @@ impl SubflowView {
         }
     }
 
+    /// Whether it has nothing under way and has sent nothing for a retransmission timeout (RFC 5681 s4.1), at least the second of
+    /// RFC 6298 s2.4: a backup in reserve, or a subflow that the scheduler leaves out. It takes no capacity, whatever its window.
+    pub fn is_idle(&self, now: Time) -> bool {
+        let timeout = (self.srtt.unwrap_or(self.latest_rtt) + self.rttvar * 4).max(MIN_IDLE);
+        self.in_flight == Bytes::ZERO && self.last_sent.is_some_and(|sent| sent + timeout <= now)
+    }
+
     /// Whether the window has room for one more byte of data: a packet may be given to the subflow.
     ///
     /// As in RFC 9002 s7, the last packet may overshoot the window by less than one packet only when nothing else would
@@ -169,6 +179,19 @@ mod tests {
         assert_eq!(usable(&view(&[(Normal, Active), (Backup, Active)])), [0]);
         assert_eq!(usable(&view(&[(Normal, Failed), (Backup, Active)])), [1]);
         assert_eq!(usable(&view(&[(Normal, Failed), (Backup, Failed)])), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn idle_is_who_has_nothing_under_way_for_a_timeout() {
+        let mut subflow = SubflowView::new(SubflowId(0), Bytes::new(1400));
+        (subflow.srtt, subflow.rttvar) = (Some(Duration::from_millis(1000)), Duration::from_millis(100));
+        assert!(!subflow.is_idle(Time::from_millis(5000)), "it never sent: nothing is known");
+        subflow.last_sent = Some(Time::ZERO);
+        assert!(!subflow.is_idle(Time::from_millis(1399)) && subflow.is_idle(Time::from_millis(1400)));
+        (subflow.srtt, subflow.rttvar) = (Some(Duration::from_millis(10)), Duration::from_millis(1));
+        assert!(!subflow.is_idle(Time::from_millis(999)) && subflow.is_idle(Time::from_millis(1000)));
+        subflow.in_flight = Bytes::new(1);
+        assert!(!subflow.is_idle(Time::from_millis(1000)));
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn subflow(base: f64) -> (Subflow, Window) {
     let mut own = Subflow::new(&CONFIG, init);
     own.srtt = Some(Duration::from_millis(100));
     own.base = base;
-    (own, Window { mss: 1000.0, cwnd: 1.0, ssthresh: 1.0, rtt: 0.1, failed: false, hystart: None })
+    (own, Window { ssthresh: 1.0, rtt: 0.1, ..Window::new(1000.0, 1.0, None) })
 }
 
 #[test]

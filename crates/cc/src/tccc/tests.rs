@@ -217,7 +217,7 @@ fn tccc_plus_decouples_what_does_not_share() {
 fn a_loss_of_the_whole_window_leaves_a_packet_that_slow_start_doubles() {
     let mut aimd = Aimd::new(avoiding(SAME), false);
     for id in 0..2 {
-        let window = Window { mss: 1000.0, cwnd: 20.0, ssthresh: 10.0, rtt: 0.1, failed: false, hystart: None };
+        let window = Window { ssthresh: 10.0, rtt: 0.1, ..Window::new(1000.0, 20.0, None) };
         aimd.windows_mut().insert(SubflowId(id), window);
     }
     // Two equal subflows: 0.1*400^2/(2*0.1*4000) = 20, all of it.
