@@ -8,11 +8,13 @@ use manypath_core::{Bytes, Duration, Rate, Time};
 pub(crate) struct Pacer {
     burst: Duration,
     next: Time,
+    /// The rate of a subflow that sends again after it was idle, until an acknowledgement clocks it.
+    restart: Option<Rate>,
 }
 
 impl Pacer {
     pub(crate) fn new(burst: Duration) -> Self {
-        Self { burst, next: Time::ZERO }
+        Self { burst, next: Time::ZERO, restart: None }
     }
 
     /// When a packet may leave.
@@ -20,9 +22,25 @@ impl Pacer {
         self.next
     }
 
-    /// Records that a packet left.
-    pub(crate) fn on_sent(&mut self, now: Time, size: Bytes, rate: Option<Rate>) {
-        if let Some(rate) = rate {
+    /// Whether packets leave by the clock: at the controller's rate, or at that of a restart.
+    pub(crate) fn paces(&self, pacing: Option<Rate>) -> bool {
+        pacing.is_some() || self.restart.is_some()
+    }
+
+    /// A flight begins with nothing under way: after an idle time, at this rate in place of a burst of a whole window that was
+    /// measured long ago (RFC 9002 s7.7).
+    pub(crate) fn on_flight(&mut self, restart: Option<Rate>) {
+        self.restart = restart;
+    }
+
+    /// Acknowledgements clock the flight.
+    pub(crate) fn on_acked(&mut self) {
+        self.restart = None;
+    }
+
+    /// Records that a packet left; `pacing` is the controller's rate.
+    pub(crate) fn on_sent(&mut self, now: Time, size: Bytes, pacing: Option<Rate>) {
+        if let Some(rate) = pacing.or(self.restart) {
             self.next = self.next.max(now - self.burst) + size.time_at(rate);
         }
     }
@@ -30,6 +48,7 @@ impl Pacer {
     /// Forgets what was sent, when a rate no longer holds.
     pub(crate) fn reset(&mut self) {
         self.next = Time::ZERO;
+        self.restart = None;
     }
 }
 
@@ -46,6 +65,17 @@ mod tests {
         assert_eq!(pacer.next(), Time::from_millis(6));
         pacer.on_sent(Time::from_millis(6), Bytes::new(1500), Some(Rate::from_mbps(12.0)));
         assert_eq!(pacer.next(), Time::from_millis(7));
+    }
+
+    #[test]
+    fn a_restart_is_paced_until_it_is_acknowledged() {
+        let mut pacer = Pacer::new(Duration::ZERO);
+        pacer.on_flight(Some(Rate::from_mbps(12.0)));
+        pacer.on_sent(Time::from_millis(5), Bytes::new(1500), None);
+        assert!(pacer.paces(None));
+        assert_eq!(pacer.next(), Time::from_millis(6));
+        pacer.on_acked();
+        assert!(!pacer.paces(None));
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::delay::DelayMeter;
 use crate::pacer::Pacer;
 use crate::record::PathStatus;
 
+/// A window that may leave at once (RFC 6928), packets.
+const INITIAL_WINDOW: u64 = 10;
+
 /// Round-trip time assumed before the first sample, for timers only (RFC 9002 s6.2.2 assumes 333 ms).
 const INITIAL_RTO: Duration = Duration::from_millis(500);
 
@@ -216,7 +219,7 @@ impl Path {
 
     /// Whether carrier and pacer let a packet leave.
     pub(crate) fn lets_go(&self, now: Time, view: &SubflowView) -> bool {
-        self.carrier_ready && (view.pacing.is_none() || self.pacer.next() <= now)
+        self.carrier_ready && (!self.pacer.paces(view.pacing) || self.pacer.next() <= now)
     }
 
     /// The first packet in flight.
@@ -273,6 +276,7 @@ impl Path {
             // draft-ietf-ccwg-bbr s4.1.1.2: a new flight starts here.
             self.first_sent_at = now;
             self.delivered_at = now;
+            self.pacer.on_flight(restart_rate(now, view));
         }
         let number = self.base + self.sent.len() as u64;
         self.sent.push_back(Sent {
@@ -307,6 +311,7 @@ impl Path {
     ) -> Option<(Sent, Acked)> {
         let sent = self.resolve(number)?;
         self.last_acked_sent_at = Some(sent.sent_at);
+        self.pacer.on_acked();
         self.on_alive(now);
         view.in_flight -= sent.bytes;
         view.delivered += sent.bytes;
@@ -446,6 +451,14 @@ impl Path {
     }
 }
 
+/// How fast a flight leaves that begins after an idle time: 1.25 windows a round trip (RFC 9002 s7.7). `None` if the controller
+/// paces, if the path was not idle, or if all of the window may leave at once.
+fn restart_rate(now: Time, view: &SubflowView) -> Option<Rate> {
+    let clocked = view.pacing.is_none() && view.cwnd > view.mss * INITIAL_WINDOW;
+    let srtt = view.srtt.filter(|srtt| clocked && !srtt.is_zero() && view.is_idle(now))?;
+    Some(Rate::from_bytes_per(view.cwnd, srtt * 4 / 5))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -475,5 +488,26 @@ mod tests {
         let next = send(&mut path, &mut view, 62);
         let sent_at = path.sent_at(next).unwrap();
         assert!(path.begins_episode(Time::from_millis(92), sent_at, &mut view));
+    }
+    #[test]
+    fn after_an_idle_time_a_window_is_spread_over_a_round_trip() {
+        let (id, size) = (SubflowId(0), Bytes::new(1400));
+        let status = PathStatus { version: 0, cost_milli: 1000, backup: false };
+        let mut path = Path::new(Time::ZERO, id, &Config::new(Role::Client), status);
+        let mut view = SubflowView::new(id, size);
+        view.cwnd = size * 100;
+        let send = |path: &mut Path, view: &mut SubflowView, millis| {
+            let packet = path.on_sent(Time::from_millis(millis), DataRange::default(), size, None, view);
+            (packet, path.lets_go(Time::from_millis(millis), view))
+        };
+        let (first, another) = send(&mut path, &mut view, 0);
+        assert!(another, "the first flight is the controller's matter");
+        path.on_acked(Time::from_millis(100), first, &mut view);
+        // 125 packets in 100 ms: one every 0.8 ms.
+        let (second, another) = send(&mut path, &mut view, 1_000);
+        assert!(!another && path.lets_go(Time::from_micros(1_000_800), &view));
+        path.on_acked(Time::from_millis(1_100), second, &mut view);
+        let (_, another) = send(&mut path, &mut view, 1_101);
+        assert!(another, "the path was not idle");
     }
 }

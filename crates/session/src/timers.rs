@@ -24,7 +24,7 @@ impl Session {
         let mut next = Time::MAX;
         for (path, view) in self.paths.iter().zip(&self.view.subflows) {
             if let Some(path) = path
-                && view.pacing.is_some()
+                && path.pacer.paces(view.pacing)
                 && (!path.queue.is_empty() || path.may_resend(view))
                 && path.carrier_ready
             {
