@@ -2,11 +2,11 @@
 //!
 //! Packets do not stand in this queue one by one. A link delivers in order, so its packets wait in a ring of their own
 //! ([`crate::network`]), and only the first of each ring is compared with anything else. Links are known beforehand and each
-//! has at most one such event: a tournament ([`Arrivals`]) orders them. Timers and the rest, which are rare, wait in a heap.
+//! has at most one such event: a tournament ([`Arrivals`]) orders them. Timers and the rest, which are rare, wait in [`Others`].
 //! docs/decisions/event-queue.md has the measurements.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use manypath_core::Time;
 
@@ -124,17 +124,52 @@ impl Arrivals {
     }
 }
 
+/// All events but arrivals. Timers that are set for keep-alive, many seconds ahead, stay when they are overtaken: thousands
+/// for each connection. They come in the order in which they were set, so they wait in a ring that only its ends are read of,
+/// and the heap, which is read all over, stays small.
+#[derive(Debug)]
+struct Others {
+    /// Each of them after the one before it.
+    ascending: VecDeque<Key>,
+    rest: BinaryHeap<Reverse<Key>>,
+    /// The first of them all.
+    first: Key,
+}
+
+impl Others {
+    const fn new() -> Self {
+        Self { ascending: VecDeque::new(), rest: BinaryHeap::new(), first: Key::NEVER }
+    }
+
+    fn push(&mut self, key: Key) {
+        if self.ascending.back().is_none_or(|last| *last < key) {
+            self.ascending.push_back(key);
+        } else {
+            self.rest.push(Reverse(key));
+        }
+        self.first = self.first.min(key);
+    }
+
+    fn pop(&mut self) {
+        if self.ascending.pop_front_if(|key| *key == self.first).is_none() {
+            self.rest.pop();
+        }
+        let rest = self.rest.peek().map_or(Key::NEVER, |Reverse(key)| *key);
+        self.first = self.ascending.front().map_or(rest, |key| rest.min(*key));
+    }
+}
+
 /// The events to come.
 #[derive(Debug)]
 pub(crate) struct Events {
     arrivals: Arrivals,
-    others: BinaryHeap<Reverse<Key>>,
+    others: Others,
     next_number: u64,
 }
 
 impl Events {
     pub(crate) fn new(links: usize) -> Self {
-        Self { arrivals: Arrivals::new(links), others: BinaryHeap::new(), next_number: 0 }
+        Self { arrivals: Arrivals::new(links), others: Others::new(), next_number: 0 }
     }
 
     /// A key for something that happens at `at`, after everything scheduled before for the same time.
@@ -148,7 +183,7 @@ impl Events {
     /// Schedules anything but arrivals.
     pub(crate) fn schedule(&mut self, at: Time, target: Target) {
         let key = self.key(at, target);
-        self.others.push(Reverse(key));
+        self.others.push(key);
     }
 
     /// Says what the next arrival of a link is now; `None`: nothing is under way there.
@@ -160,8 +195,7 @@ impl Events {
     /// What happens next, if it does not happen after `until`.
     #[inline]
     pub(crate) fn next(&self, until: Time) -> Option<Key> {
-        let other = self.others.peek().map_or(Key::NEVER, |Reverse(key)| *key);
-        let first = self.arrivals.first().min(other);
+        let first = self.arrivals.first().min(self.others.first);
         (first.at() <= until && first != Key::NEVER).then_some(first)
     }
 
