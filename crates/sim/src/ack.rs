@@ -4,6 +4,8 @@ use manypath_core::{DataRange, DataSeq};
 use manypath_session::Record;
 use manypath_session::record::{Ack, MAX_ACK_RANGES};
 
+use crate::packet::Slab;
+
 /// The most ranges of packet numbers that an acknowledgement lists; QUIC's fit into a datagram as well.
 pub(crate) const MAX_NUMBER_RANGES: usize = 16;
 
@@ -55,11 +57,11 @@ impl CarrierAck {
     }
 }
 
-/// An acknowledgement small enough to travel in the packet: one range of packet numbers, at most one range of data above
-/// the left edge. Nearly all are of this kind. Packed like [`crate::packet::DataPacket`].
+/// An acknowledgement without its ranges of data, and with one range of packet numbers, as nearly all have it. Packed like
+/// [`crate::packet::DataPacket`].
 #[derive(Clone, Copy, Debug)]
 #[repr(Rust, packed)]
-pub(crate) struct ShortAck {
+struct Head {
     /// One past the highest packet number, and how many it is the last of.
     end: u64,
     count: u32,
@@ -67,37 +69,28 @@ pub(crate) struct ShortAck {
     /// The session's left edge, and how far its window reaches from there.
     left: DataSeq,
     window: u32,
-    /// How far above the left edge the range of data begins, and its length; zero without one.
-    gap: u32,
-    len: u32,
     marked: u16,
 }
 
-impl ShortAck {
-    /// The same in short, where that can be said.
-    pub(crate) fn of(ack: &CarrierAck) -> Option<Self> {
+impl Head {
+    /// The same in short, where that can be said, and the ranges of data.
+    fn of(ack: &CarrierAck) -> Option<(Self, &[DataRange])> {
         let Record::Ack(data) = &ack.data else { return None };
         let &[(first, end)] = ack.numbers.as_slice() else { return None };
-        let (gap, len) = match data.ranges.as_slice() {
-            [] => (0, 0),
-            [range] => (range.start - data.left, range.len()),
-            _ => return None,
-        };
-        let short = |value: u64| u32::try_from(value).ok();
-        Some(Self {
+        let head = Self {
             end,
             count: short(end - first)?,
             delay_nanos: short(ack.delay_nanos)?,
             left: data.left,
             window: short(data.window_end - data.left)?,
-            gap: short(gap)?,
-            len: short(len)?,
             marked: u16::try_from(ack.marked).ok()?,
-        })
+        };
+        Some((head, data.ranges.as_slice()))
     }
 
-    /// Writes it out in full.
-    pub(crate) fn write(&self, ack: &mut CarrierAck) {
+    /// Writes it out in full, with its ranges of data.
+    #[inline]
+    fn write(&self, ranges: impl IntoIterator<Item = Above>, ack: &mut CarrierAck) {
         ack.numbers.clear();
         ack.numbers.push((self.end - u64::from(self.count), self.end));
         ack.delay_nanos = u64::from(self.delay_nanos);
@@ -106,10 +99,109 @@ impl ShortAck {
             data.left = self.left;
             data.window_end = self.left + u64::from(self.window);
             data.ranges.clear();
-            if self.len > 0 {
-                data.ranges.push(DataRange::new(self.left + u64::from(self.gap), u64::from(self.len)));
-            }
+            data.ranges.extend(ranges.into_iter().map(|range| range.above(self.left)));
         }
+    }
+}
+
+/// A range of data: how far above the left edge it begins, and its length.
+#[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed)]
+struct Above {
+    gap: u32,
+    len: u32,
+}
+
+impl Above {
+    /// No range.
+    const NONE: Self = Self { gap: 0, len: 0 };
+
+    fn of(range: DataRange, left: DataSeq) -> Option<Self> {
+        Some(Self { gap: short(range.start - left)?, len: short(range.len())? })
+    }
+
+    fn above(self, left: DataSeq) -> DataRange {
+        DataRange::new(left + u64::from(self.gap), u64::from(self.len))
+    }
+}
+
+fn short(value: u64) -> Option<u32> {
+    u32::try_from(value).ok()
+}
+
+/// An acknowledgement small enough to travel in the packet: one range of packet numbers, at most one range of data above
+/// the left edge.
+#[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed)]
+pub(crate) struct ShortAck {
+    head: Head,
+    /// Without length if there is none.
+    range: Above,
+}
+
+impl ShortAck {
+    /// The same in short, where that can be said.
+    pub(crate) fn of(ack: &CarrierAck) -> Option<Self> {
+        let (head, ranges) = Head::of(ack)?;
+        let range = match ranges {
+            [] => Above::NONE,
+            [range] => Above::of(*range, head.left)?,
+            _ => return None,
+        };
+        Some(Self { head, range })
+    }
+
+    /// Writes it out in full.
+    #[inline]
+    pub(crate) fn write(&self, ack: &mut CarrierAck) {
+        let Self { head, range } = *self;
+        head.write((range.len > 0).then_some(range), ack);
+    }
+}
+
+/// The most ranges of data that a [`Few`] holds.
+const FEW: usize = 8;
+
+/// A few ranges of data, in one line of the cache: what acknowledgements list where paths differ in their delay and nothing is
+/// lost. With many connections they are a third of all, and what they say lies in memory that no cache holds.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Few([Above; FEW]);
+
+impl Few {
+    /// Nothing.
+    pub(crate) const BLANK: Self = Self([Above::NONE; FEW]);
+}
+
+/// An acknowledgement of one range of packet numbers and a few ranges of data, which wait elsewhere.
+#[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed)]
+pub(crate) struct FewAck {
+    head: Head,
+    len: u8,
+    /// The place of its ranges.
+    pub(crate) slot: u32,
+}
+
+impl FewAck {
+    /// The same with its ranges in `held`, which stands at `slot`, where that can be said.
+    pub(crate) fn of(ack: &CarrierAck, few: &mut Slab<Few>) -> Option<Self> {
+        let (head, ranges) = Head::of(ack)?;
+        let last = ranges.iter().map(|range| range.end).max().filter(|_| ranges.len() <= FEW)?;
+        short(last - head.left)?;
+        let (slot, Few(held)) = few.take(&Few::BLANK);
+        for (held, range) in held.iter_mut().zip(ranges) {
+            *held = Above::of(*range, head.left).unwrap_or(Above::NONE);
+        }
+        // At most eight.
+        Some(Self { head, len: u8::try_from(ranges.len()).unwrap_or(0), slot })
+    }
+
+    /// Writes it out in full.
+    pub(crate) fn write(&self, few: &Slab<Few>, ack: &mut CarrierAck) {
+        let Self { head, len, slot } = *self;
+        let Few(ranges) = few.get(slot);
+        head.write(ranges.iter().take(usize::from(len)).copied(), ack);
     }
 }
 
@@ -193,6 +285,25 @@ mod tests {
             assert_eq!((written.delay_nanos, written.marked), (ack.delay_nanos, ack.marked));
             assert_eq!(written.data, ack.data);
         }
+    }
+
+    #[test]
+    fn acknowledgements_of_a_few_ranges_say_the_same() {
+        let mut few = Slab::new();
+        for count in [1, 2, FEW as u64] {
+            let ranges: Vec<_> = (0..count).rev().map(|at| (2_000 + at * 100, 50 + at)).collect();
+            let ack = full(&[(7, 12_345)], &ranges);
+            let mut written = full(&[(1, 2), (4, 5)], &[(7_000, 8), (9_000, 8)]);
+            let short = FewAck::of(&ack, &mut few).unwrap();
+            short.write(&few, &mut written);
+            few.release(short.slot);
+            assert_eq!(written.numbers.as_slice(), ack.numbers.as_slice());
+            assert_eq!((written.delay_nanos, written.marked), (ack.delay_nanos, ack.marked));
+            assert_eq!(written.data, ack.data);
+        }
+        let many: Vec<_> = (0..=FEW as u64).map(|at| (2_000 + at * 100, 50)).collect();
+        assert!(FewAck::of(&full(&[(7, 12)], &many), &mut few).is_none());
+        assert!(FewAck::of(&full(&[(7, 12)], &[(2_000, 8), (1 << 40, 8)]), &mut few).is_none());
     }
 
     #[test]

@@ -139,6 +139,11 @@ impl End {
                 ack.write(&mut world.ack);
                 self.on_ack(id, world)?;
             }
+            Body::FewAck(ack) => {
+                ack.write(&world.contents.few, &mut world.ack);
+                world.contents.few.release(ack.slot);
+                self.on_ack(id, world)?;
+            }
             Body::LongAck(slot) => {
                 world.contents.acks.get(*slot).write(&mut world.ack);
                 world.contents.acks.release(*slot);

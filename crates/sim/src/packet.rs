@@ -5,7 +5,7 @@ use manypath_link::Ecn;
 use manypath_session::Record;
 use manypath_session::record::{Data, SendTime};
 
-use crate::ack::{CarrierAck, LongAck, ShortAck};
+use crate::ack::{CarrierAck, Few, FewAck, LongAck, ShortAck};
 
 /// The destination of traffic that nobody receives.
 pub(crate) const NOBODY: u32 = u32::MAX;
@@ -34,6 +34,8 @@ pub(crate) enum Body {
     Data(DataPacket),
     /// An acknowledgement of the usual kind.
     Ack(ShortAck),
+    /// An acknowledgement of a few ranges.
+    FewAck(FewAck),
     /// Any other acknowledgement, by its place in the slab.
     LongAck(u32),
     /// A control record, by its place in the slab.
@@ -148,30 +150,33 @@ impl<T: Clone> Slab<T> {
 /// Everything that packets refer to.
 #[derive(Debug)]
 pub(crate) struct Contents {
+    pub(crate) few: Slab<Few>,
     pub(crate) acks: Slab<LongAck>,
     pub(crate) controls: Slab<Record>,
 }
 
 impl Contents {
     pub(crate) const fn new() -> Self {
-        Self { acks: Slab::new(), controls: Slab::new() }
+        Self { few: Slab::new(), acks: Slab::new(), controls: Slab::new() }
     }
 
     /// A packet's body with an acknowledgement.
     pub(crate) fn ack(&mut self, ack: &CarrierAck) -> Body {
-        ShortAck::of(ack).map_or_else(
-            || {
-                let (slot, held) = self.acks.take(&LongAck::BLANK);
-                held.set(ack);
-                Body::LongAck(slot)
-            },
-            Body::Ack,
-        )
+        if let Some(short) = ShortAck::of(ack) {
+            return Body::Ack(short);
+        }
+        if let Some(few) = FewAck::of(ack, &mut self.few) {
+            return Body::FewAck(few);
+        }
+        let (slot, held) = self.acks.take(&LongAck::BLANK);
+        held.set(ack);
+        Body::LongAck(slot)
     }
 
     /// Gives back what a packet refers to, when it is gone.
     pub(crate) fn release(&mut self, body: &Body) {
         match body {
+            Body::FewAck(ack) => self.few.release(ack.slot),
             Body::LongAck(slot) => self.acks.release(*slot),
             Body::Control(slot) => self.controls.release(*slot),
             Body::Data(_) | Body::Ack(_) | Body::Probe(_) | Body::Nothing => {}
