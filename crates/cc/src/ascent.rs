@@ -237,6 +237,11 @@ impl Ascent {
         self.srtt.unwrap_or(self.config.initial_rtt)
     }
 
+    /// Whether the subflow sends.
+    pub const fn is_running(&self) -> bool {
+        self.running
+    }
+
     /// Opens an interval. MPCC s5.2, "rate-publication points": the rate is published as it begins.
     fn begin(&mut self, now: Time, index: usize, rate: f64) {
         self.rate = rate;
@@ -314,7 +319,7 @@ impl Ascent {
         );
     }
 
-    /// The first packet, or the first after a timeout: intervals begin.
+    /// The first packet, or the first after a timeout or an idle time: intervals begin.
     fn start(&mut self, now: Time, others: f64) {
         self.running = true;
         self.published = self.base;
@@ -329,6 +334,11 @@ impl Ascent {
         if self.config.timeout == OnTimeout::Halve {
             self.base = (self.base / 2.0).max(self.config.min_rate);
         }
+        self.pause();
+    }
+
+    /// The subflow sends no more: its rate is no longer published, and what was under way is forgotten.
+    pub fn pause(&mut self) {
         self.rate = self.base;
         self.momentum = Momentum::default();
         self.monitor.clear();

@@ -74,6 +74,14 @@ impl CongestionControl for Mpcc {
     }
 
     fn on_event(&mut self, now: Time, id: SubflowId, event: &Event, view: &View) {
+        // The rate of a backup that has carried the connection would count for good, and probes are a share of the total.
+        for subflow in view.subflows.iter().filter(|subflow| subflow.id != id && subflow.is_idle(now)) {
+            self.with(subflow.id, |ascent, _| {
+                if ascent.is_running() {
+                    ascent.pause();
+                }
+            });
+        }
         if let Some(own) = view.get(id) {
             self.with(id, |ascent, others| ascent.on_event(now, event, own, others));
         }

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use manypath_sim::run;
 
-/// Goodput from 15 s on in Mbit/s over a link that is down, if `outage` says so, from 5 to 8 s, with a backup beside it.
+/// Goodput from 15 s on in Mbit/s over a link that is down, if `outage` says so, from 5 to 8 s, with a faster backup beside it.
 fn goodput(cc: &str, transport: &str, outage: bool) -> f64 {
-    let schedule = "schedule = [{ at = \"5s\", rate = \"0bit\" }, { at = \"8s\", rate = \"20Mbit\" }]";
+    let schedule = "schedule = [{ at = \"5s\", rate = \"0bit\" }, { at = \"8s\", rate = \"5Mbit\" }]";
     let text = format!(
         "duration = \"45s\"\nwarmup = \"15s\"\n\
-         [[link]]\nname = \"wifi\"\nrate = \"20Mbit\"\ndelay = \"10ms\"\nqueue = \"50packets\"\nloss = \"0.1%\"\n{}\n\
-         [[link]]\nname = \"lte\"\nrate = \"20Mbit\"\ndelay = \"30ms\"\nqueue = \"500packets\"\n\
+         [[link]]\nname = \"wifi\"\nrate = \"5Mbit\"\ndelay = \"10ms\"\nqueue = \"50packets\"\nloss = \"0.1%\"\n{}\n\
+         [[link]]\nname = \"lte\"\nrate = \"40Mbit\"\ndelay = \"30ms\"\nqueue = \"500packets\"\n\
          [[connection]]\nname = \"phone\"\ncc = \"{cc}\"\ntransport = \"{transport}\"\n\
          [[connection.path]]\nroute = [\"wifi\"]\n[[connection.path]]\nroute = [\"lte\"]\nbackup = true\n",
         if outage { schedule } else { "" }
