@@ -22,10 +22,34 @@ INLINE u64 in_bounds(u64 place)
 	return place & (MP_SUBFLOWS - 1);
 }
 
-/* Whether a member takes part in sums: it has measured a round-trip time and has not timed out. */
+/* Whoever is not heard for a round trip and this long is idle (crates/core: SubflowView::is_idle). */
+#define IDLE_US 1000000
+
+/* Something is heard of a member. */
+INLINE void hear(struct mp_group *group, u32 place, u64 now_us, u32 srtt_us)
+{
+	group->now_us = now_us;
+	group->member[in_bounds(place)].idle_us = now_us + srtt_us + IDLE_US;
+}
+
+/*
+ * Whether a place is taken by a member that is not idle. A backup that carried the connection through an outage would otherwise hold
+ * down the others for good by a window or a rate that nobody uses.
+ */
+INLINE bool is_busy(const struct mp_group *group, u32 place)
+{
+	u64 idle_us = group->member[place].idle_us;
+
+	if (!(group->used >> place & 1))
+		return 0;
+	/* Another CPU may have written a later time since: differences have a sign. */
+	return !idle_us || (s64)(idle_us - group->now_us) > 0;
+}
+
+/* Whether a member takes part in sums: it is busy, has measured a round-trip time and has not timed out. */
 INLINE bool counts(const struct mp_group *group, u32 place)
 {
-	return group->used >> place & 1 && group->member[place].rtt;
+	return is_busy(group, place) && group->member[place].rtt;
 }
 
 /* Packets per 1/8 us. */

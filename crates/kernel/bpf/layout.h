@@ -15,22 +15,26 @@
 /* In `used`: the last subflow has left and the entry is about to go. */
 #define MP_DYING (1ULL << 63)
 
-/* What a subflow lets the others know. Only its own subflow writes it, word by word; the others read. */
+/* What a subflow lets the others know, a line of the cache. Only its own subflow writes it, word by word; the others read. */
 struct mp_member {
 	/* Smoothed round-trip time in units of 1/8 us; zero while the subflow does not count (nothing measured, timed out). */
 	real rtt;
 	/* Congestion window, packets. */
 	real window;
+	/* When it is idle unless it is heard before, microseconds of the kernel's monotonic clock; zero: nobody knows. */
+	u64 idle_us;
 	/* Of the law; see its header. */
-	u64 law[6];
+	u64 law[5];
 };
 
 /* The subflows of a connection as their control laws see them. */
 struct mp_group {
 	/* Bit i: member i is taken. */
 	u64 used;
+	/* When any of them was heard last; all write it. */
+	u64 now_us;
 	/* Of the law; see its header. */
-	u64 law[7];
+	u64 law[6];
 	struct mp_member member[MP_SUBFLOWS];
 };
 

@@ -349,6 +349,7 @@ INLINE void paced_on_ack(paced_state *own, struct mp_group *group, u32 place, co
 
 	own->srtt_us = path->srtt_us;
 	own->mss = path->mss;
+	hear(group, place, path->now_us, path->srtt_us);
 	group->member[in_bounds(place)].rtt = real_of((u64)path->srtt_us * 8);
 	if (!own->running) {
 		own->running = 1;

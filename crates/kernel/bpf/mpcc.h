@@ -57,7 +57,7 @@ INLINE real mpcc_others(const struct mp_group *group, u32 own)
 	u32 place;
 
 	for (place = 0; place < MP_SUBFLOWS; place++)
-		if (place != own && group->used >> place & 1)
+		if (place != own && is_busy(group, place))
 			sum = real_add(sum, group->member[place].law[PUBLISHED]);
 	return sum;
 }
@@ -71,6 +71,7 @@ INLINE void paced_join(paced_state *state, struct mp_group *group, u32 own)
 
 INLINE void paced_on_ack(paced_state *state, struct mp_group *group, u32 own, const struct path_view *path)
 {
+	hear(group, own, path->now_us, path->srtt_us);
 	ascent_on_ack(state, path, mpcc_others(group, own));
 	group->member[in_bounds(own)].law[PUBLISHED] = state->published;
 }

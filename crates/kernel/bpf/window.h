@@ -71,6 +71,12 @@ INLINE struct mp_member *member_of(const struct step *step)
 	return &step->group->member[step->own];
 }
 
+/* Something is heard of the subflow. */
+INLINE void heard(const struct step *step)
+{
+	hear(step->group, step->own, step->socket->now_us, step->socket->srtt >> 3);
+}
+
 INLINE packets_q32 window_of(const struct step *step)
 {
 	return (u64)step->socket->cwnd << 32 | step->state->window_rest;

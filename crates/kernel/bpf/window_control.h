@@ -188,6 +188,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	if (!subflow)
 		return;
 	look(sk, subflow, &scope);
+	heard(&scope.step);
 	law_on_sample(&scope.step, (u32)sample->rtt_us);
 }
 #define PKTS_ACKED .pkts_acked = (void *)pkts_acked,
@@ -240,6 +241,7 @@ static void host_join(const struct step *step)
 static void host_sample(const struct step *step, u32 rtt_us)
 {
 #ifdef law_on_sample
+	heard(step);
 	law_on_sample(step, rtt_us);
 #else
 	(void)step;

@@ -62,6 +62,7 @@ INLINE void avoid_congestion(const struct step *step, u32 packets)
 /* Acknowledgement of `packets` outside of recovery; `limited`: the window is what limits sending. */
 INLINE void step_ack(const struct step *step, u32 packets, bool limited)
 {
+	heard(step);
 	member_of(step)->window = real_of_q32(window_of(step));
 #ifndef LAW_HAS_OWN_RTT
 	if (step->socket->srtt)
@@ -93,6 +94,7 @@ INLINE void step_loss(const struct step *step)
 {
 	packets_q32 now = window_of(step);
 
+	heard(step);
 	step->state->before = now;
 	member_of(step)->window = real_of_q32(now);
 	law_on_loss(step);

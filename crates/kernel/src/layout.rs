@@ -11,8 +11,10 @@ pub struct Member {
     pub rtt: u64,
     /// Congestion window.
     pub window: u64,
+    /// When it is idle unless it is heard before, microseconds of the kernel's monotonic clock; zero: nobody knows.
+    pub idle_us: u64,
     /// Of the law.
-    pub law: [u64; 6],
+    pub law: [u64; 5],
 }
 
 /// The subflows of a connection as their control laws see them (`struct mp_group`).
@@ -21,8 +23,10 @@ pub struct Member {
 pub struct Group {
     /// Bit i: place i is taken. The highest bit: the connection is about to go.
     pub used: u64,
+    /// When any of them was heard last, microseconds of the kernel's monotonic clock.
+    pub now_us: u64,
     /// Of the law.
-    pub law: [u64; 7],
+    pub law: [u64; 6],
     /// By place.
     pub members: [Member; MAX_SUBFLOWS],
 }

@@ -18,16 +18,18 @@ use manypath_emu::tun::TunLinks;
 use manypath_kernel::status::SubflowStatus;
 use manypath_kernel::{Connection, MAX_SUBFLOWS, objects};
 
-/// Places of `struct mp_connection` in bytes: `group.member[i]`, of eight words each, of which the first three are used here.
+/// Places of `struct mp_connection` in bytes: `group.member[i]`, of eight words each, of which the first four are used here.
 const WORD: usize = 8;
 const MEMBERS: usize = 8 * WORD;
 const MEMBER: usize = 8 * WORD;
 
-/// The words of a member that the other subflow reads: round-trip time, window, and the rate that paced controllers publish.
+/// The words of a member that the other subflow reads: round-trip time, window, when it is idle, and the rate that paced
+/// controllers publish.
 #[derive(Clone, Copy)]
 enum Field {
     Rtt,
     Window,
+    Idle,
     Rate,
 }
 
@@ -51,11 +53,16 @@ impl Entry {
         let key = self.token.to_ne_bytes();
         let mut bytes = self.map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
         assert_eq!(bytes.len(), size_of::<Connection>());
-        for field in [Field::Rtt, Field::Window, Field::Rate] {
+        for field in [Field::Rtt, Field::Window, Field::Idle, Field::Rate] {
             let word = Self::get(&bytes, self.sender, field);
             // The upper half of a `real` is its exponent (bpf/real.h).
             let scaled = if word == 0 { 0 } else { word.wrapping_add_signed(doublings << 32) };
-            let word = if matches!(field, Field::Rtt) { word } else { scaled };
+            let word = match field {
+                Field::Rtt => word,
+                // Nobody knows that it is idle: it counts.
+                Field::Idle => 0,
+                Field::Window | Field::Rate => scaled,
+            };
             let at = MEMBERS + self.idle * MEMBER + field as usize * WORD;
             bytes[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
         }

@@ -21,6 +21,8 @@ use twin::{
 
 const MSS: u64 = 1000;
 const STATES: u64 = 100_000;
+/// When the steps are taken: later than any retransmission timeout.
+const NOW_US: u64 = 20_000_000;
 /// The smallest window of the programs (bpf/group.h), packets; among several subflows ours go down to one.
 const LEAST_WINDOW: f64 = 2.0;
 /// Windows have 32 fractional bits: what one step adds and takes may be off by one place each.
@@ -115,10 +117,10 @@ impl<L: Copy + Default> Pair<L> {
     }
 
     fn event(&mut self, place: usize, event: &Event) {
-        self.ours.on_event(Time::ZERO, id(place), event, &self.view);
+        self.ours.on_event(Time::from_micros(NOW_US), id(place), event, &self.view);
     }
 
-    /// Random windows, thresholds and round-trip times; about one subflow in eight does not count, `own` does. With `keep_rtt`
+    /// Random windows, thresholds and round-trip times; about one subflow in four has failed or is idle, `own` neither. With `keep_rtt`
     /// the round-trip times stay, for a law that has its own.
     fn draw(&mut self, own: usize, slow_start: bool, keep_rtt: bool, dice: &mut Dice) {
         for place in 0..self.subflows {
@@ -126,7 +128,8 @@ impl<L: Copy + Default> Pair<L> {
             let threshold = if slow_start { window + dice.below(1 << 36) + 1 } else { window - dice.below(window) };
             // In 1/8 us, from 100 us to 10 s.
             let rtt = dice.spread(800.0, 8e7) as u64;
-            let counts = place == own || dice.below(8) > 0;
+            let fate = if place == own { 2 } else { dice.below(8) };
+            let (failed, idle) = (fate == 0, fate == 1);
             self.theirs.set_window(place, window);
             self.theirs.set_threshold(place, threshold);
             let held = self.ours.windows_mut().get_mut(id(place)).unwrap();
@@ -136,12 +139,15 @@ impl<L: Copy + Default> Pair<L> {
                 self.view.subflows[place].srtt = Some(Duration::from_nanos(rtt * 125));
                 held.rtt = rtt as f64 / 8e6;
             }
-            if !counts {
+            if failed {
                 self.theirs.group.members[place].rtt = 0;
             }
+            self.theirs.sockets[place].now_us = NOW_US;
+            self.theirs.group.members[place].idle_us = if idle { NOW_US } else { NOW_US + 1 };
+            self.view.subflows[place].last_sent = idle.then_some(Time::ZERO);
             held.cwnd = twin::packets(window);
             held.ssthresh = twin::packets(threshold);
-            held.failed = !counts;
+            held.failed = failed;
         }
     }
 
@@ -182,7 +188,7 @@ fn compare<L: Copy + Default + core::fmt::Debug>(
                 let packets = if kind == 0 || slow_starts { 1 } else { 1 + dice.below(3) };
                 let ends_round = dice.below(2) == 0;
                 let rtt_us = dice.spread(100.0, 1e7) as u64;
-                pair.ack(controller, own, &Ack { packets, rtt_us, now_us: 20_000_000, ends_round, limited: true });
+                pair.ack(controller, own, &Ack { packets, rtt_us, now_us: NOW_US, ends_round, limited: true });
                 let theirs = (pair.theirs.window_q32(own) as i64 - before.window_q32(own) as i64) as f64;
                 let ours = pair.our_window(own).max(LEAST_WINDOW) - window;
                 worst.compare(name, ours, theirs / 4_294_967_296.0, LAST_PLACE, &before);
