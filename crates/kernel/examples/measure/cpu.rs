@@ -40,7 +40,7 @@ impl Pairs {
     }
 }
 
-/// Seconds that the machine's processors have spent in the kernel, and this process outside of it. Other programs' own time does
+/// Seconds that the machine's processors have spent in the kernel, and this process outside of it. What other programs spent does
 /// not count, nor would it on an idle machine.
 fn busy() -> Result<f64, Failure> {
     let text = fs::read_to_string("/proc/stat")?;
@@ -50,10 +50,45 @@ fn busy() -> Result<f64, Failure> {
     let [_, _, system, _, _, irq, softirq, ..] = ticks.as_slice() else {
         return Err("no such /proc/stat".into());
     };
-    let text = fs::read_to_string("/proc/self/stat")?;
-    let own =
-        text.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(11)).ok_or("no such /proc/self/stat")?;
-    Ok((own.parse::<f64>()? + system + irq + softirq) / 100.0)
+    let own = Ticks::of(&fs::read_to_string("/proc/self/stat")?).ok_or("no such /proc/self/stat")?;
+    Ok((own.user + system + irq + softirq - others_in_kernel()?) / 100.0)
+}
+
+/// Hundredths of seconds of a process.
+struct Ticks {
+    user: f64,
+    /// In the kernel: its own, and that of its children that have ended.
+    kernel: f64,
+    /// Whether it is a thread of the kernel.
+    is_kernel: bool,
+}
+
+impl Ticks {
+    /// Reads `/proc/PID/stat`.
+    fn of(text: &str) -> Option<Self> {
+        let (pid, rest) = text.split_once(' ')?;
+        // The name ends with the last parenthesis; state, parent and more follow.
+        let words: Vec<&str> = rest.rsplit(')').next()?.split_whitespace().collect();
+        let number = |place: usize| words.get(place)?.parse::<f64>().ok();
+        let is_kernel = pid == "2" || *words.get(1)? == "2";
+        Some(Self { user: number(11)?, kernel: number(12)? + number(14)?, is_kernel })
+    }
+}
+
+/// What other programs have spent in the kernel. A child that ends adds its time to its parent's, so that the sum only grows.
+fn others_in_kernel() -> Result<f64, Failure> {
+    let own = std::process::id().to_string();
+    let mut sum = 0.0;
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_other = name.to_str().is_some_and(|name| name.parse::<u32>().is_ok() && name != own);
+        // It may have ended meanwhile.
+        if is_other && let Ok(text) = fs::read_to_string(entry.path().join("stat")) {
+            sum += Ticks::of(&text).filter(|ticks| !ticks.is_kernel).map_or(0.0, |ticks| ticks.kernel);
+        }
+    }
+    Ok(sum)
 }
 
 /// What one transfer took.

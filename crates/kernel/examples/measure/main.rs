@@ -9,6 +9,7 @@
 //! * `--only NAME,NAME`: only these controllers, by their names in the kernel;
 //! * `--rows NAME,NAME`: only these conditions of `baseline` and `buffers`;
 //! * `--runs N`: so many runs of `fairness`, `per-packet` and `target-rate` and rounds of `cpu`, five if nothing is said;
+//! * `--epoch N`: how many seconds `target-rate` tries each weight, 20 if nothing is said;
 //! * `--short`: a quick look that measures nothing worth keeping.
 
 mod baseline;
@@ -37,6 +38,7 @@ struct Session {
     only: Vec<String>,
     rows: Vec<String>,
     runs: u64,
+    epoch: u64,
     results: Results,
 }
 
@@ -160,7 +162,7 @@ fn kept() -> Result<PathBuf, Failure> {
 fn run() -> Result<bool, Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let (mut write, mut short, mut again) = (false, false, false);
-    let (mut only, mut rows, mut runs, mut until) = (Vec::new(), Vec::new(), 5, None);
+    let (mut only, mut rows, mut runs, mut epoch, mut until) = (Vec::new(), Vec::new(), 5, target_rate::EPOCH, None);
     let mut parts = Vec::new();
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
@@ -171,6 +173,7 @@ fn run() -> Result<bool, Failure> {
             "--only" => only = words.next().ok_or("--only what?")?.split(',').map(str::to_owned).collect(),
             "--rows" => rows = words.next().ok_or("--rows what?")?.split(',').map(str::to_owned).collect(),
             "--runs" => runs = words.next().ok_or("--runs how many?")?.parse()?,
+            "--epoch" => epoch = words.next().ok_or("--epoch of how many seconds?")?.parse()?,
             "--minutes" => {
                 let minutes: u64 = words.next().ok_or("--minutes of what?")?.parse()?;
                 until = Some(Instant::now() + Duration::from_secs(60 * minutes));
@@ -184,7 +187,7 @@ fn run() -> Result<bool, Failure> {
     }
     let whole = !short && only.is_empty() && rows.is_empty();
     let results = Results::open((!short).then(kept).transpose()?, until)?;
-    let mut session = Session { short, only, rows, runs, results };
+    let mut session = Session { short, only, rows, runs, epoch, results };
     let mut holds = true;
     for part in parts {
         eprintln!("== {part}");

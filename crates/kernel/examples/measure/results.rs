@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::Failure;
+use crate::flow::median;
 
 /// Numbers by what they are of.
 #[derive(Debug)]
@@ -25,9 +26,9 @@ impl Results {
         Ok(Self { file, held, until })
     }
 
-    /// The first number held under this name.
+    /// The middle one of the numbers held under this name.
     pub(crate) fn held(&self, name: &str) -> Option<f64> {
-        self.held.get(name)?.first().copied()
+        self.held.get(name).map(|numbers| median(numbers))
     }
 
     /// Forgets what was measured of a part.

@@ -24,6 +24,9 @@ const SCENARIO: &str = "duration = \"300s\"\n\
 const CHEAP: &str = "10.1.0.1";
 const DEAR: &str = "10.2.0.1";
 
+/// How many seconds each weight is tried if nothing is said, as by the daemon.
+pub(crate) const EPOCH: u64 = 20;
+
 /// What the connection wants.
 const TARGET_MBPS: f64 = 10.0;
 
@@ -176,9 +179,10 @@ struct Found {
 
 impl Found {
     fn in_run(session: &mut Session, run: u64) -> Result<Self, Failure> {
-        let (epoch, seconds) = (session.seconds(20), session.seconds(60));
-        let lia = session.results.get(&format!("target-rate/mp_lia/{run}"), || lia(epoch, seconds))?;
-        let uni = session.results.get(&format!("target-rate/mp_uni/{run}"), || steered(epoch, seconds))?;
+        let (settle, epoch, seconds) = (session.seconds(EPOCH), session.seconds(session.epoch), session.seconds(60));
+        let lia = session.results.get(&format!("target-rate/mp_lia/{run}"), || lia(settle, seconds))?;
+        let name = if session.epoch == EPOCH { "mp_uni".to_owned() } else { format!("mp_uni, {}s", session.epoch) };
+        let uni = session.results.get(&format!("target-rate/{name}/{run}"), || steered(epoch, seconds))?;
         let weights = uni[4..6].to_vec();
         let same = uni[6..].chunks(2).all(|after| weights.iter().zip(after).all(|(a, b)| (a - b).abs() < 1e-6));
         Ok(Self { lia: [lia[0], lia[1]], steered: [uni[0], uni[1]], after: [uni[2], uni[3]], weights, same })
