@@ -18,7 +18,7 @@
 #define MANYPATH_CONNECTION_H
 
 #include "kernel.h"
-#include "layout.h"
+#include "group.h"
 
 /* User space sees changes after this time at the latest, microseconds. */
 #define INFO_INTERVAL 10000
@@ -339,9 +339,11 @@ INLINE void find_place(struct subflow *subflow, struct place *place)
 	struct mp_connection *connection = own < MP_SUBFLOWS ? bpf_map_lookup_elem(&connections, &token) : 0;
 
 	if (connection) {
-		place->own = own & (MP_SUBFLOWS - 1);
+		u64 bounded = in_bounds(own);
+
+		place->own = (u32)bounded;
 		place->group = &connection->group;
-		place->info = &connection->info[place->own];
+		place->info = &connection->info[bounded];
 	} else {
 		place->own = 0;
 		place->group = &subflow->alone;

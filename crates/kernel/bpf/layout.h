@@ -21,7 +21,7 @@ struct mp_member {
 	real rtt;
 	/* Congestion window, packets. */
 	real window;
-	/* When it is idle unless it is heard before, microseconds of the kernel's monotonic clock; zero: nobody knows. */
+	/* When it is idle unless it is heard before, microseconds of the kernel's monotonic clock. */
 	u64 idle_us;
 	/* Of the law; see its header. */
 	u64 law[5];
@@ -31,8 +31,8 @@ struct mp_member {
 struct mp_group {
 	/* Bit i: member i is taken. */
 	u64 used;
-	/* When any of them was heard last; all write it. */
-	u64 now_us;
+	/* Bit i: member i is not idle, as who was heard last found; all write it. */
+	u64 busy;
 	/* Of the law; see its header. */
 	u64 law[6];
 	struct mp_member member[MP_SUBFLOWS];

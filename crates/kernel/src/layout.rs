@@ -11,7 +11,7 @@ pub struct Member {
     pub rtt: u64,
     /// Congestion window.
     pub window: u64,
-    /// When it is idle unless it is heard before, microseconds of the kernel's monotonic clock; zero: nobody knows.
+    /// When it is idle unless it is heard before, microseconds of the kernel's monotonic clock.
     pub idle_us: u64,
     /// Of the law.
     pub law: [u64; 5],
@@ -23,8 +23,8 @@ pub struct Member {
 pub struct Group {
     /// Bit i: place i is taken. The highest bit: the connection is about to go.
     pub used: u64,
-    /// When any of them was heard last, microseconds of the kernel's monotonic clock.
-    pub now_us: u64,
+    /// Bit i: the subflow at place i is not idle.
+    pub busy: u64,
     /// Of the law.
     pub law: [u64; 6],
     /// By place.

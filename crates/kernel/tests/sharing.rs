@@ -59,8 +59,8 @@ impl Entry {
             let scaled = if word == 0 { 0 } else { word.wrapping_add_signed(doublings << 32) };
             let word = match field {
                 Field::Rtt => word,
-                // Nobody knows that it is idle: it counts.
-                Field::Idle => 0,
+                // Never: it counts.
+                Field::Idle => i64::MAX.cast_unsigned(),
                 Field::Window | Field::Rate => scaled,
             };
             let at = MEMBERS + self.idle * MEMBER + field as usize * WORD;
