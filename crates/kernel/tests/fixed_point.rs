@@ -64,6 +64,8 @@ fn twin_of(state: &State) -> Twin<()> {
         twin.group.used |= 1 << own;
         twin.group.members[own].window = real(*window as f64);
         twin.group.members[own].rtt = real(*rtt as f64);
+        // Never idle.
+        twin.group.members[own].idle_us = i64::MAX.cast_unsigned();
     }
     twin.sockets[0].cwnd = state[0].0 as u32;
     twin.sockets[0].ssthresh = 1;
