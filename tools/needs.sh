@@ -19,7 +19,7 @@ has_kernel() {
 }
 
 # Programs that are run over two paths, and those that take privileges away from a command.
-test_packages=(curl iperf3 python3 iproute2 util-linux)
+tests_packages=(curl iperf3 python3 iproute2 util-linux)
 has_tests() {
     [ "$(command -v curl iperf3 python3 ip setpriv unshare | wc -l)" = 6 ]
 }
