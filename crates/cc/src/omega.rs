@@ -23,11 +23,21 @@ pub struct Config {
     /// measurements one after the other and from the mean of the first three: the rates of a few flows that share a link
     /// swing by as much for some seconds. Infinite: never.
     pub change: f64,
+    /// Whether the weight held is corrected by what it gives, an epoch at a time, in place of a new search when rates change.
+    /// Not of the paper, whose curve misses its target by up to 28% (Table III): see [`OmegaSearch`].
+    pub correct: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { epoch: Duration::from_secs(20), steepness: 30.0, tolerance: 0.15, period: None, change: 0.3 }
+        Self {
+            epoch: Duration::from_secs(20),
+            steepness: 30.0,
+            tolerance: 0.15,
+            period: None,
+            change: 0.3,
+            correct: false,
+        }
     }
 }
 
@@ -35,6 +45,11 @@ impl Default for Config {
 pub const MIN_OMEGA: f64 = 0.01;
 /// The largest (paper 004 algorithm 1: omega is never above 1).
 pub const MAX_OMEGA: f64 = 1.0;
+/// A rate that misses the target by less is not corrected: means over half an epoch of a few flows that share a link swing as
+/// much.
+const ON_TARGET: f64 = 0.1;
+/// A correction at most doubles or halves the weight.
+const LARGEST_CORRECTION: f64 = 2.0;
 /// The weights tried, in the order of the paper's text.
 const TRIED: [f64; 3] = [0.01, 100.0, 1.0];
 
@@ -122,6 +137,10 @@ impl Held {
 }
 
 /// The search under way.
+///
+/// With [`Config::correct`], a search's end is where a control loop begins: after each epoch the weight is multiplied by the
+/// target over the rate measured. That converges where the rate grows by less than the square of the weight, as it does in
+/// the simulator: from 6.7 to 14.3 Mbit/s between weights 0.1 and 0.25, of two paths of 30 Mbit/s with four flows and one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OmegaSearch {
     config: Config,
@@ -241,16 +260,30 @@ impl OmegaSearch {
                 self.measure(now, self.config.epoch / 2);
             }
             Stage::Holding(mut held) => {
-                let changed = held.is_changed(rates, self.config.change);
+                let changed = !self.config.correct && held.is_changed(rates, self.config.change);
                 let old = self.config.period.is_some_and(|period| now.since(self.began) >= period);
                 if changed || old {
                     self.restart(now);
-                } else {
-                    self.stage = Stage::Holding(held);
-                    self.measure(now, Duration::ZERO);
+                    return;
                 }
+                let corrected = self.config.correct && self.correct(total);
+                self.stage = Stage::Holding(held);
+                self.measure(now, if corrected { self.config.epoch / 2 } else { Duration::ZERO });
             }
         }
+    }
+
+    /// Corrects the weight held by the rate that it gives, in bit/s; says whether that changes it.
+    fn correct(&mut self, rate: f64) -> bool {
+        let wanted = self.target.as_bps() / rate;
+        // Nothing was sent: whatever the weight, that says nothing of it.
+        if !wanted.is_finite() || (wanted - 1.0).abs() <= ON_TARGET {
+            return false;
+        }
+        let before = self.omega;
+        let factor = wanted.clamp(1.0 / LARGEST_CORRECTION, LARGEST_CORRECTION);
+        self.omega = (before * factor).clamp(MIN_OMEGA, MAX_OMEGA);
+        self.omega.total_cmp(&before).is_ne()
     }
 }
 

@@ -94,6 +94,7 @@ pub fn from_params(params: &Params<'_>) -> Result<Option<(Config, Rate)>, SpecEr
         epoch: time("epoch")?.ok_or_else(|| params.bad_value("epoch"))?,
         period: time("period")?,
         change: params.number("change", 0.01, f64::INFINITY)?,
+        correct: params.switch("correct")?,
         ..Config::default()
     };
     let target = word("target").map(|text| {
@@ -109,7 +110,7 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// The parameters of the target.
-pub(crate) const PARAMETERS: [Parameter; 4] = [
+pub(crate) const PARAMETERS: [Parameter; 5] = [
     Parameter {
         name: "target",
         default: "off",
@@ -133,6 +134,12 @@ pub(crate) const PARAMETERS: [Parameter; 4] = [
         default: "0.3",
         range: "a number from 0.01, or inf",
         meaning: "search again when a path's rate changes by this share of the connection's",
+    },
+    Parameter {
+        name: "correct",
+        default: "off",
+        range: "on or off",
+        meaning: "correct the weight held by the rate it gives, an epoch at a time, in place of searching again (not of the paper)",
     },
 ];
 

@@ -30,6 +30,7 @@ const VARIANTS: &[&str] = &[
     "tccc+:detector=ecn",
     "uni-mptcp:weights=1/0.2/0.01,decrease=printed",
     "uni-mptcp:target=2Mbit,epoch=1s,period=5s",
+    "uni-mptcp:target=2Mbit,epoch=1s,correct=on",
     "mpcc-loss:units=bytes,loss-weight=11,slow-start=release,leave=last,publish=decision,timeout=keep,mi-packets=1",
     "mpcc-latency:steps=paper,bound-step=0.1,min-step=0,swing=0",
     "mp-ol:guard=on,n=1,d=0",

@@ -68,8 +68,8 @@ pub(crate) struct AlgorithmArgs {
 
     /// Use no more of the costlier of two paths than this rate takes; --cost says which one that is
     ///
-    /// The controller is `uni-mptcp`, which tries three weights for 20 s each, takes the one that fits the rate, and tries
-    /// anew when a path has changed; `--cc uni-mptcp:period=300s` does so every five minutes too.
+    /// The controller is `uni-mptcp`, which tries three weights for 20 s each, takes the one that fits the rate, and corrects
+    /// it by what it gives; with `--cc uni-mptcp:correct=off` it tries anew when a path has changed, as paper 004 has it.
     #[arg(long, value_name = "RATE", help_heading = "Algorithms")]
     target_rate: Option<Rate>,
 }
@@ -101,6 +101,9 @@ impl AlgorithmArgs {
             bail!("--cc {cc} has a target already: leave out --target-rate");
         }
         cc.params.push(("target".to_owned(), rate.to_string()));
+        if cc.params.iter().all(|(key, _)| key != "correct") {
+            cc.params.push(("correct".to_owned(), "on".to_owned()));
+        }
         // A rate of zero, say, is none.
         manypath_cc::create(&cc, 0)?;
         Ok(cc)
@@ -363,9 +366,9 @@ mod tests {
     #[test]
     fn a_target_rate_is_a_parameter_of_the_controller_that_knows_targets() {
         let cc = |args: &[&str]| parse(args).algorithms.chosen().map(|(cc, _)| cc.unwrap().to_string());
-        assert_eq!(cc(&["--target-rate=2.5Mbit"]).unwrap(), "uni-mptcp:target=2.5Mbit");
-        let periodic = ["--cc=uni-mptcp:period=300s", "--target-rate=2500kbit"];
-        assert_eq!(cc(&periodic).unwrap(), "uni-mptcp:period=300s,target=2.5Mbit");
+        assert_eq!(cc(&["--target-rate=2.5Mbit"]).unwrap(), "uni-mptcp:target=2.5Mbit,correct=on");
+        let of_the_paper = ["--cc=uni-mptcp:correct=off,period=300s", "--target-rate=2500kbit"];
+        assert_eq!(cc(&of_the_paper).unwrap(), "uni-mptcp:correct=off,period=300s,target=2.5Mbit");
         let said = |args: &[&str]| cc(args).unwrap_err().to_string();
         assert!(said(&["--cc=cubic", "--target-rate=1Mbit"]).contains("leave out --cc cubic"));
         assert!(said(&["--cc=uni-mptcp:target=1Mbit", "--target-rate=1Mbit"]).contains("has a target already"));

@@ -133,3 +133,41 @@ fn a_weight_found_before_is_held() {
     let omegas = run(&mut search, 100, |_, _| [1_000_000, 1_000_000]);
     assert!(omegas.iter().all(|omega| (omega - 0.2).abs() < 1e-12) && (search.omega() - 0.2).abs() < 1e-12);
 }
+
+#[test]
+fn a_weight_is_corrected_by_what_it_gives() {
+    // 2 Mbit/s on the cheap path, and up to 10 in proportion to the weight on the other: 6 at 0.4. The curve finds 0.12.
+    let dear = |omega: f64| Rate::from_mbps(10.0 * omega.min(1.0));
+    let path = |_: u64, omega: f64| [2_000_000, (dear(omega) * Duration::from_secs(8)).get()];
+    let config = Config { correct: true, ..Config::default() };
+    let mut search = OmegaSearch::new(Time::ZERO, config, Rate::from_mbps(6.0));
+    let omegas = run(&mut search, 200, path);
+    assert!(omegas[65] < 0.2, "{}", omegas[65]);
+    let share = (2e6 + dear(omegas[199]).as_bps()) / 6e6;
+    assert!((share - 1.0).abs() < ON_TARGET, "{share} of the target");
+    // An epoch for each correction, half of it for the weight to act.
+    let changes: Vec<usize> = (61..200).filter(|&at| omegas[at].total_cmp(&omegas[at - 1]).is_ne()).collect();
+    assert!(changes.windows(2).all(|pair| pair[1] - pair[0] >= 20), "{changes:?}");
+    // Near the target it stays as it is.
+    assert!(omegas[160..].windows(2).all(|pair| pair[0].total_cmp(&pair[1]).is_eq()));
+}
+
+#[test]
+fn a_weight_that_gives_nothing_is_not_corrected() {
+    let config = Config { correct: true, ..Config::default() };
+    let mut search = OmegaSearch::found(Time::ZERO, config, Rate::from_mbps(3.0), 0.2);
+    let omegas = run(&mut search, 100, |_, _| [0, 0]);
+    assert!(omegas.iter().all(|omega| (omega - 0.2).abs() < 1e-12));
+    // It ends at one, and goes no further than twice at once.
+    let mut search = OmegaSearch::found(Time::ZERO, config, Rate::from_mbps(3.0), 0.2);
+    let omegas = run(&mut search, 200, |_, _| [100_000, 0]);
+    assert!((omegas[25] - 0.4).abs() < 1e-12 && (omegas[199] - 1.0).abs() < 1e-12, "{} {}", omegas[25], omegas[199]);
+}
+
+#[test]
+fn a_period_searches_again_in_place_of_correcting() {
+    let config = Config { period: Some(Duration::from_secs(300)), correct: true, ..Config::default() };
+    let mut search = OmegaSearch::new(Time::ZERO, config, Rate::from_mbps(3.0));
+    run(&mut search, 330, |_, _| [1_000_000, 1_000_000]);
+    assert!(!search.is_holding());
+}

@@ -283,6 +283,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             targeted::PARAMETERS[1],
             targeted::PARAMETERS[2],
             targeted::PARAMETERS[3],
+            targeted::PARAMETERS[4],
             HYSTART,
         ],
         "Wang et al. (paper 004) s4-5",

@@ -26,14 +26,13 @@ const STATE: &str = "/run/manypath/target-rate.json";
 /// Keep connections under `uni-mptcp` at a rate, with as little on the dear path as that takes
 ///
 /// For every connection that has a subflow on each of the two paths, three weights of the dear path are tried, 20 s each; then
-/// the weight is held that gives the target rate (paper 004). It is searched again when the paths' rates change. It runs until
-/// it is ended; then weights stay as they are, and it goes on from there when it is started again. Run it where the data is sent
-/// from, as root.
+/// the weight that gives the target rate (paper 004) is held, and corrected by what it gives. It runs until it is ended; then
+/// weights stay as they are, and it goes on from there when it is started again. Run it where the data is sent from, as root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   manypath kernel target-rate 20Mbit --cheap wlan0 --dear wwan0
   manypath kernel target-rate 8Mbit --cheap 192.0.2.7 --dear 198.51.100.7   on a server: the client's addresses
-  manypath kernel target-rate 20Mbit --cheap wlan0 --dear wwan0 --period 300s")]
+  manypath kernel target-rate 20Mbit --cheap wlan0 --dear wwan0 --search-only --period 300s   as paper 004 has it")]
 pub(crate) struct Args {
     /// The rate that each connection wants
     #[arg(value_name = "RATE")]
@@ -47,11 +46,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     dear: String,
 
-    /// How long each weight is tried; the second half is measured
+    /// How long each weight is tried, and the least time between corrections; the second half is measured
     #[arg(long, value_name = "TIME", default_value = "20s")]
     epoch: Span,
 
-    /// Search again after this long, besides when rates change
+    /// Hold what a search found until the paths' rates change, then search again, in place of correcting it
+    #[arg(long)]
+    search_only: bool,
+
+    /// Search again after this long in any case
     #[arg(long, value_name = "TIME")]
     period: Option<Span>,
 
@@ -105,7 +108,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     addresses(&args.cheap)?;
     addresses(&args.dear)?;
     engine::weighted_connections()?;
-    let config = omega::Config { epoch: args.epoch, period: args.period, ..omega::Config::default() };
+    let config = omega::Config {
+        epoch: args.epoch,
+        period: args.period,
+        correct: !args.search_only,
+        ..omega::Config::default()
+    };
     let mut steering = Steering::new(config, args.target, read_state());
     let mut written = Vec::new();
     let began = Instant::now();

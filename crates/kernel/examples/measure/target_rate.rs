@@ -146,25 +146,25 @@ fn weights() -> Result<Vec<f64>, Failure> {
     Ok(engine::weights(dear_connection("mp_uni")?.token)?[..2].to_vec())
 }
 
-/// The same under Uni-MPTCP with the daemon, before and after it was started again; then the weights it found, those it left
-/// behind, and those after it was started again.
+/// The same under Uni-MPTCP with the daemon, before and after it was started again; then the weights it left behind, and those
+/// after it was started again.
 fn steered(epoch: u64, seconds: u64) -> Result<Vec<f64>, Failure> {
     let _loaded = Named::load("uni-mptcp", "mp_uni")?;
     let run = Run::start("mp_uni")?;
     // As under LIA: what is measured first is not slow start.
     thread::sleep(Duration::from_secs(epoch));
     let daemon = Daemon::start(&run.links, epoch)?;
-    // Three weights, and the time that the fourth takes to act.
-    thread::sleep(Duration::from_secs(3 * epoch + epoch / 2));
-    let found = weights()?;
+    // Three weights, and three corrections of what is found.
+    thread::sleep(Duration::from_secs(6 * epoch));
     let (goodput, dear) = run.measure("mp_uni", seconds)?;
     drop(daemon);
     let left = weights()?;
     let _daemon = Daemon::start(&run.links, epoch)?;
+    // It corrects nothing before it has measured for half an epoch.
     thread::sleep(Duration::from_secs(epoch / 4));
     let again = weights()?;
     let (goodput_after, dear_after) = run.measure("mp_uni", seconds)?;
-    Ok([vec![goodput, dear, goodput_after, dear_after], found, left, again].concat())
+    Ok([vec![goodput, dear, goodput_after, dear_after], left, again].concat())
 }
 
 /// What one run found: goodput and what of it the dear path carried, in Mbit/s, under LIA, steered, and after the daemon's restart.
@@ -184,7 +184,7 @@ impl Found {
         let name = if session.epoch == EPOCH { "mp_uni".to_owned() } else { format!("mp_uni, {}s", session.epoch) };
         let uni = session.results.get(&format!("target-rate/{name}/{run}"), || steered(epoch, seconds))?;
         let weights = uni[4..6].to_vec();
-        let same = uni[6..].chunks(2).all(|after| weights.iter().zip(after).all(|(a, b)| (a - b).abs() < 1e-6));
+        let same = weights.iter().zip(&uni[6..]).all(|(a, b)| (a - b).abs() < 1e-6);
         Ok(Self { lia: [lia[0], lia[1]], steered: [uni[0], uni[1]], after: [uni[2], uni[3]], weights, same })
     }
 }
