@@ -154,8 +154,8 @@ fn steered(epoch: u64, seconds: u64) -> Result<Vec<f64>, Failure> {
     // As under LIA: what is measured first is not slow start.
     thread::sleep(Duration::from_secs(epoch));
     let daemon = Daemon::start(&run.links, epoch)?;
-    // Three weights, and three corrections of what is found.
-    thread::sleep(Duration::from_secs(6 * epoch));
+    // Three weights, and the time for a dozen corrections of what is found.
+    thread::sleep(Duration::from_secs(15 * epoch));
     let (goodput, dear) = run.measure("mp_uni", seconds)?;
     drop(daemon);
     let left = weights()?;
