@@ -7,7 +7,7 @@ use super::{Mark, Series};
 /// The share of a place that its bars take.
 const FILLED: f64 = 0.8;
 /// Half the width of the ends of error bars, pixels.
-const CAP: f64 = 3.0;
+pub(super) const CAP: f64 = 3.0;
 
 impl Mark {
     /// Whether it takes room beside others.

@@ -6,6 +6,9 @@ use super::scale::Scale;
 use super::svg::write;
 use super::{Mark, Series};
 
+/// Half the width of a marker, pixels.
+pub(super) const MARKER: f64 = 3.0;
+
 /// Draws a series.
 pub(super) fn one(out: &mut String, series: &Series, style: usize, x: &Scale, y: &Scale) {
     let place = |point: &(f64, f64)| x.place(point.0).zip(y.place(point.1));
@@ -86,7 +89,7 @@ fn line(out: &mut String, points: &[(f64, f64)], steps: bool) {
 
 /// A marker of about 6 pixels, a shape for each style.
 pub(super) fn marker(out: &mut String, style: usize, x: f64, y: f64) {
-    let (left, up) = (x - 3.0, y - 3.0);
+    let (left, up) = (x - MARKER, y - MARKER);
     match style {
         0 => write(out, format_args!("M{left:.1} {y:.1}a3 3 0 1 0 6 0a3 3 0 1 0-6 0")),
         1 => write(out, format_args!("M{left:.1} {up:.1}l6 6m0-6l-6 6")),

@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use super::bars::{self, Place};
-use super::lines::{marker, one};
+use super::lines::{MARKER, marker, one};
 use super::scale::Scale;
 use super::{Axis, Figure, Mark, Panel, Series};
 
@@ -23,10 +23,12 @@ const GAP: f64 = 26.0;
 const HEADING: f64 = 16.0;
 /// Room below, for tick labels and the axis label.
 const BOTTOM: f64 = 46.0;
-/// How far markers and error bars reach out of the field.
+/// How far markers at the top or the bottom reach out of the field.
 const MARGIN: f64 = 10.0;
 /// How far error bars of two series are from each other.
 const APART: f64 = 1.5;
+/// How far from the frame's left and right marks stay.
+const CLEAR: f64 = 2.0;
 /// Length of the piece of line that goes with a label.
 const SAMPLE: f64 = 22.0;
 /// Height of a label.
@@ -71,7 +73,8 @@ pub(super) fn draw(figure: &Figure) -> String {
     head(&mut out, figure, height);
     let all = || figure.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
     let ends = (LEFT, WIDTH - right);
-    let x = Scale::new(&tight(&figure.x), all().map(|point| point.0), ends);
+    let inset = inset(figure);
+    let x = Scale::new(&tight(&figure.x), all().map(|point| point.0), (ends.0 + inset, ends.1 - inset));
     for (index, panel) in figure.panels.iter().enumerate() {
         let top = TOP + heading + index as f64 * (heading + field + gap);
         let spread = panel.series.iter().flat_map(|series| &series.spread).flat_map(|(low, high)| [*low, *high]);
@@ -103,9 +106,7 @@ pub(super) fn draw(figure: &Figure) -> String {
                 number += 1;
             } else {
                 one(&mut out, series, style, &x, &y);
-                // Error bars of series at the same place stand a little apart.
-                let apart = APART * (place as f64 - (panel.series.len() as f64 - 1.0) / 2.0);
-                bars::spread(&mut out, series, (style, apart), &x, &y);
+                bars::spread(&mut out, series, (style, apart(panel, place)), &x, &y);
             }
         }
         out.push_str("</svg>\n");
@@ -133,6 +134,26 @@ fn tight(axis: &Axis) -> Axis {
     let places = axis.names.len() as f64;
     let range = if axis.names.is_empty() { axis.range } else { Some((-0.5, places - 0.5)) };
     Axis { tight: true, range, ..axis.clone() }
+}
+
+/// How far the error bars of a series are from its values, pixels: those of series at the same place stand a little apart.
+fn apart(panel: &Panel, place: usize) -> f64 {
+    APART * (place as f64 - (panel.series.len() as f64 - 1.0) / 2.0)
+}
+
+/// How far from the ends of the field the first and the last number of a horizontal axis are, pixels: a little more than
+/// marks reach from their values, so that none lies over the frame or outside. Lines alone go from end to end.
+fn inset(figure: &Figure) -> f64 {
+    let reach = |panel: &Panel, place: usize| {
+        let series = &panel.series[place];
+        let uncertain = !series.mark.is_broad() && series.spread.iter().any(|(low, high)| low < high);
+        let bars = if uncertain { apart(panel, place).abs() + bars::CAP } else { 0.0 };
+        if matches!(series.mark, Mark::Points | Mark::LineAndPoints) { bars.max(MARKER) } else { bars }
+    };
+    let panels = figure.panels.iter().filter(|_| figure.x.names.is_empty());
+    let most =
+        panels.flat_map(|panel| (0..panel.series.len()).map(move |place| reach(panel, place))).fold(0.0, f64::max);
+    if most > 0.0 { most + CLEAR } else { 0.0 }
 }
 
 /// Whether all names fit under their places.
@@ -433,6 +454,63 @@ mod tests {
         assert!(short.contains(">one</text>") && !short.contains("rotate(-35)"));
         let long = "a very long name that is cut";
         assert_eq!(figure(&[long; 12]).to_svg().matches("rotate(-35)").count(), 12);
+    }
+
+    /// The left and the right end of the frame, and of the marks in it: error bars, markers and lines. Markers are circles, as
+    /// all series have the first style.
+    fn ends(svg: &str) -> ((f64, f64), (f64, f64)) {
+        let numbers = |text: &str| -> Vec<f64> {
+            let parts = text.split(|c: char| !c.is_ascii_digit() && c != '.').filter(|part| !part.is_empty());
+            parts.map(|part| part.parse().unwrap()).collect()
+        };
+        let paths = |class: &str| -> Vec<Vec<f64>> {
+            let (inner, class) = (svg.split("<svg").nth(2).unwrap(), format!("<path class=\"{class}"));
+            let inner = inner.split("</svg>").next().unwrap();
+            let starts = inner.split(&class).skip(1).map(|rest| rest.split(" d=\"").nth(1).unwrap());
+            starts.map(|path| numbers(path.split('"').next().unwrap())).collect()
+        };
+        let frame = svg.split("class=\"frame\" d=\"").nth(1).unwrap();
+        let frame = numbers(frame.split('"').next().unwrap());
+        let bars = paths("spread").into_iter().flat_map(|bar| [bar[0], bar[2]]);
+        let lines = paths("line").into_iter().flat_map(|line| line.into_iter().step_by(2).collect::<Vec<_>>());
+        // A circle is `M left y a3 3 0 1 0 6 0 a3 3 0 1 0-6 0`.
+        let circles = paths("point").into_iter().flat_map(|points| {
+            let circles: Vec<f64> = points.chunks(16).flat_map(|circle| [circle[0], circle[0] + 6.0]).collect();
+            circles
+        });
+        let marks = bars
+            .chain(lines)
+            .chain(circles)
+            .fold((f64::INFINITY, 0.0), |held: (f64, f64), at| (held.0.min(at), held.1.max(at)));
+        ((frame[0], frame[3]), marks)
+    }
+
+    #[test]
+    fn no_mark_lies_beside_the_field() {
+        let series = |mark, off: f64| Series {
+            mark,
+            points: vec![(3.0, 88.0), (30.0, 89.0), (375.0, 90.0)],
+            spread: vec![(88.0 - off, 88.0 + off), (89.0, 89.0), (90.0 - off, 90.0 + off)],
+            style: Some(0),
+            ..Series::default()
+        };
+        let figure = |mark, off, log| Figure {
+            x: Axis { log, ..Axis::new("x") },
+            panels: vec![Panel { y: Axis::new("y"), series: vec![series(mark, off); 8], ..Panel::default() }],
+            ..Figure::default()
+        };
+        for (mark, off) in
+            [(Mark::LineAndPoints, 2.0), (Mark::LineAndPoints, 0.0), (Mark::Points, 2.0), (Mark::Line, 2.0)]
+        {
+            for log in [false, true] {
+                let (frame, marks) = ends(&figure(mark, off, log).to_svg());
+                // Coordinates are rounded to tenths.
+                let spare = [marks.0 - frame.0, frame.1 - marks.1];
+                assert!(spare.iter().all(|spare| (spare - CLEAR).abs() < 0.15), "{mark:?} {off}: {spare:?}");
+            }
+        }
+        let (frame, marks) = ends(&figure(Mark::Line, 0.0, false).to_svg());
+        assert_eq!(marks, frame, "lines alone go from end to end");
     }
 
     #[test]
