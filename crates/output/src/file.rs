@@ -29,12 +29,34 @@ pub(crate) fn write_with(path: &Path, write: impl FnOnce(&mut File) -> io::Resul
         return File::create(path).and_then(|mut file| write(&mut file)).map_err(fail);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".manypath-");
-    #[cfg(unix)]
-    // What files have that people make; the umask takes its part.
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder).map_err(fail)?;
+    // An error of `make_in` names the temporary file, which nobody has asked for.
+    let mut cause = None;
+    let make = |beside: &Path| File::create_new(beside).inspect_err(|error| cause = error.raw_os_error());
+    let made = tempfile::Builder::new().prefix(".manypath-").make_in(folder, make);
+    let mut file = made.map_err(|error| fail(cause.map_or(error, io::Error::from_raw_os_error)))?;
     write(file.as_file_mut()).map_err(fail)?;
     file.persist(path).map(drop).map_err(|error| fail(error.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = write_file(&folder.path().join("none/x"), b"").unwrap_err();
+        assert_eq!(error.source.to_string(), "No such file or directory (os error 2)");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_have_the_permissions_of_files_that_people_make() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode();
+        write_file(&folder.path().join("ours"), b"x").unwrap();
+        std::fs::write(folder.path().join("theirs"), b"x").unwrap();
+        assert_eq!(mode("ours"), mode("theirs"));
+    }
 }
