@@ -68,6 +68,10 @@ fn destination(args: &Args) -> Result<PathBuf> {
 /// Opens the part of `file`, and hashes what is there.
 fn open(file: &Path) -> Result<(Arriving, Sha256, u64)> {
     let name = file.file_name().with_context(|| format!("{} names no file", file.display()))?;
+    // The complete part is renamed over what is there: over a device that would be the end of the device, for all programs.
+    if file.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(StoreError::NotAFile.into());
+    }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority());
     let dir = dir.with_context(|| format!("cannot open the folder {}", parent.display()))?;

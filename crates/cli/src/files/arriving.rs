@@ -26,7 +26,8 @@ pub(crate) struct Arriving {
 impl Arriving {
     /// Opens or makes `NAME.part` in `dir`.
     pub(crate) fn open(dir: Dir, name: &OsStr) -> Result<Self, StoreError> {
-        if dir.metadata(name).is_ok_and(|metadata| metadata.is_dir()) {
+        // Neither a folder nor a device or a pipe, which a rename would replace.
+        if dir.metadata(name).is_ok_and(|metadata| !metadata.is_file()) {
             return Err(StoreError::NotAFile);
         }
         let mut part = name.to_owned();
@@ -161,5 +162,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("f")).unwrap();
         assert!(matches!(open(&folder), Err(StoreError::NotAFile)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("f")).unwrap();
+        assert!(matches!(open(&folder), Err(StoreError::NotAFile)));
+        assert!(!folder.path().join("f.part").exists());
     }
 }
