@@ -87,15 +87,24 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     trace.finish(outcome)
 }
 
+/// The error of a frame that is not the answer. What a server does not find for a file that it is to store is the folder.
+fn unexpected(frame: Frame, path: &str) -> anyhow::Error {
+    match frame {
+        Frame::Error { refusal: Refusal::NotFound, .. } => {
+            anyhow!("the server has no folder for '{path}': store it elsewhere, or make the folder there")
+        }
+        frame => transfer::unexpected(frame, &format!("file '{path}'")),
+    }
+}
+
 /// Stores over an open connection.
 async fn store(args: &Args, target: &Target, file: File, size: u64, connection: &Connection) -> Result<()> {
     let started = Instant::now();
-    let subject = format!("file '{}'", target.path);
     let (mut send, mut receive) = connection.open_flow().await?;
     wire::write(&mut send, &Frame::Put { path: target.path.clone(), size }).await?;
     let (have, hash) = match transfer::answer(connection, wire::read(&mut receive).await).await? {
         Frame::Have { length, hash } if length <= size => (length, hash),
-        other => return Err(transfer::unexpected(other, &subject)),
+        other => return Err(unexpected(other, &target.path)),
     };
     let outgoing = tokio::task::spawn_blocking(move || Outgoing::new(file, size, have, hash)).await??;
     let from = outgoing.from();
@@ -110,7 +119,7 @@ async fn store(args: &Args, target: &Target, file: File, size: u64, connection: 
         // The server speaks first only to refuse, or to give up.
         frame = wire::read(&mut receive) => {
             bar.finish_and_clear();
-            return Err(transfer::unexpected(transfer::answer(connection, frame).await?, &subject));
+            return Err(unexpected(transfer::answer(connection, frame).await?, &target.path));
         }
         never = progress::show(&bar, connection, Side::Sending, &position) => match never {},
     };
@@ -119,7 +128,7 @@ async fn store(args: &Args, target: &Target, file: File, size: u64, connection: 
         Err(SendError::Flow(error)) => {
             // The server's reason may be waiting to be read.
             let frame = transfer::answer(connection, wire::read(&mut receive).await).await;
-            return Err(frame.map_or_else(|_| error.into(), |frame| transfer::unexpected(frame, &subject)));
+            return Err(frame.map_or_else(|_| error.into(), |frame| unexpected(frame, &target.path)));
         }
         Err(error) => {
             let frame = Frame::Error { refusal: error.refusal(), message: error.to_string() };
@@ -138,9 +147,9 @@ async fn store(args: &Args, target: &Target, file: File, size: u64, connection: 
             transfer::same_hash(end.hash, hash)?;
         }
         Frame::Error { refusal: Refusal::Corrupt, message } => {
-            return Err(CheckFailed(format!("the server refuses {subject}: {message}")).into());
+            return Err(CheckFailed(format!("the server refuses file '{}': {message}", target.path)).into());
         }
-        other => return Err(transfer::unexpected(other, &subject)),
+        other => return Err(unexpected(other, &target.path)),
     }
     let facts = Facts {
         file: &args.file,
