@@ -49,11 +49,15 @@ pub(crate) struct Args {
 /// All addresses, at the port that `target` assumes.
 const DEFAULT_LISTEN: &str = "0.0.0.0:4433";
 
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is not ADDRESS:PORT: write {DEFAULT_LISTEN}, or [::]:4433 for IPv6"))
+}
+
 /// Options of the commands that wait for clients.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ListenArgs {
     /// An address to listen on; repeat it for more; port 0 lets the system choose
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = parse_listen)]
     listen: Vec<SocketAddr>,
 
     /// The certificate chain in PEM form; without it a self-signed one is made and kept

@@ -152,11 +152,32 @@ fn the_server_stays_in_its_folder() {
         said(server.put(&place.path("served/f"), path)).fails_with(&["refuses"]);
     }
     said(server.get("none", &place.path("g"))).fails_with(&["no file 'none'"]);
+    said(server.put(&place.path("served/f"), "none/f")).fails_with(&["no folder for 'none/f'"]);
     said(server.get("", &place.path("g"))).fails_with(&["names no file"]);
     assert!(!place.path("g").exists() && !place.path("g.part").exists(), "nothing is left of what failed");
     assert!(!place.path("new").exists());
     let served = fs::read_dir(place.path("served")).unwrap().count();
     assert_eq!(served, 3, "no part is left of what was refused");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_replaced() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let place = Place::new();
+    place.file("served/f", 100);
+    let server = Server::start(&place, &["--writable"]);
+    // In the place of a device, which a failing test must not harm.
+    let _socket = std::os::unix::net::UnixListener::bind(place.path("socket")).unwrap();
+    let _served = std::os::unix::net::UnixListener::bind(place.path("served/socket")).unwrap();
+    std::os::unix::fs::symlink(place.path("socket"), place.path("link")).unwrap();
+    for name in ["socket", "link"] {
+        said(server.get("f", &place.path(name))).fails_with(&["cannot write", "not a regular file"]);
+    }
+    said(server.put(&place.path("served/f"), "socket")).fails_with(&["refuses file 'socket'", "not a regular file"]);
+    for name in ["socket", "link", "served/socket"] {
+        assert!(fs::metadata(place.path(name)).unwrap().file_type().is_socket(), "{name}");
+    }
 }
 
 #[test]
@@ -186,6 +207,7 @@ fn strangers_are_refused() {
     let args = ["get", &target, "--path", "127.0.0.1", "-o", out.to_str().unwrap()];
     run(args.iter().chain(&["--pin", &pin])).fails_with(&["shows the certificate", &server.pin]);
     run(args).fails_with(&["--pin", "--ca"]);
+    run(["serve", ".", "--listen", "127.0.0.1"]).fails_with(&["'127.0.0.1' is not ADDRESS:PORT: write 0.0.0.0:4433"]);
     run(args.iter().chain(&["--pin", "abc"])).fails_with(&["64 hexadecimal digits"]);
     assert!(!out.exists());
 }
