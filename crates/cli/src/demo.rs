@@ -65,11 +65,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
-    // Before minutes are spent on measuring.
-    let folder = args.page.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        bail!("there is no folder {}: choose another place with --page", folder.display());
-    }
+    output::check_folder_of(&args.page, "--page")?;
     let outcomes = tokio::select! {
         outcomes = measure(args) => outcomes?,
         () = interrupt.wait() => bail!("interrupted; the server process was ended"),

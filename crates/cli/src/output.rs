@@ -1,9 +1,10 @@
 //! Standard output: the only place that writes to it. A reader that goes away is not a failure. And where figures go.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde::Serialize;
 
 /// Writes `text` and a line end.
@@ -27,15 +28,23 @@ fn write(parts: &[&str]) -> Result<()> {
     written.context("cannot write to standard output")
 }
 
-/// Parses the place of a figure. A name without an ending says nothing against SVG.
-pub(crate) fn parse_svg(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    match path.extension() {
+/// Checks that a file of the user's could be made, before time is spent on what it is to hold.
+pub(crate) fn check_folder_of(path: &Path, option: &str) -> Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => bail!("there is no folder {}: choose another place with {option}", folder.display()),
+        None => Ok(()),
+    }
+}
+
+/// Reads the place of a figure. A name without an ending says nothing against SVG.
+pub(crate) fn svg_place() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.extension() {
         Some(ending) if !ending.eq_ignore_ascii_case("svg") => {
-            Err(format!("'{text}' is no place for an SVG figure, which is what is drawn: write FILE.svg"))
+            let path = path.display();
+            Err(format!("'{path}' is no place for an SVG figure, which is what is drawn: write FILE.svg"))
         }
         _ => Ok(path),
-    }
+    })
 }
 
 /// A number rounded to `digits` decimals: JSON readers need not see the noise of floating point.

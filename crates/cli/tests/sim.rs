@@ -3,7 +3,7 @@
 mod support;
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use support::{Place, interrupt, manypath, run, said};
 
@@ -165,6 +165,7 @@ fn mistakes_are_named_with_their_place_and_remedy() {
     with(&["--seed", "18446744073709551615"]).fails_with(&["is not in"]);
     with(&["--seeds", "1000000000"]).fails_with(&["is not in"]);
     with(&["--plot", "run.pdf"]).fails_with(&["write FILE.svg"]);
+    with(&["--plot", "no/folder/run.svg"]).fails_with(&["there is no folder no/folder", "--plot"]);
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = manypath(["sim", "topologies"]);
     command.stdout(full).stderr(Stdio::piped());
@@ -255,6 +256,42 @@ fn decisions_are_traced_and_drawn() {
     run(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--trace-schedule", "/dev/full"])
         .fails_with(&["cannot write /dev/full", "No space left"]);
     run(["sim", "run", "--seeds", "2", "--trace-schedule", "x"]).fails_with(&["cannot be used with"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn names_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let place = Place::new();
+    let name = |bytes: &[u8]| place.path("served").join(std::ffi::OsStr::from_bytes(bytes));
+    let mut run = manypath(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--plot"]);
+    run.arg(name(b"\xff.svg")).arg("--parquet").arg(name(b"\xff")).arg("--trace-schedule").arg(name(b"\xff.tsv"));
+    assert_eq!(said(run).err, "");
+    let mut plot = manypath(["sim", "plot-schedule", "-o"]);
+    plot.arg(name(b"schedule \xff.SVG")).arg(name(b"\xff.tsv"));
+    assert_eq!(said(plot).err, "");
+    assert_eq!(std::fs::read_dir(place.path("served")).unwrap().count(), 4);
+    let mut pdf = manypath(["sim", "run", "--plot"]);
+    pdf.arg(name(b"\xff.pdf"));
+    said(pdf).fails_with(&["write FILE.svg"]);
+}
+
+#[test]
+fn a_template_that_does_not_fit_is_not_there() {
+    let place = Place::new();
+    let mount =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "tmpfs"]).arg(place.path("served")).output();
+    if !mount.is_ok_and(|output| output.status.success()) {
+        support::skip("a small disk can be mounted by root only");
+        return;
+    }
+    place.file("served/all", 4096);
+    let file = place.path("served/mine.toml");
+    let full = run(["sim", "new", file.to_str().unwrap()]);
+    let left = file.exists();
+    assert!(Command::new("umount").arg(place.path("served")).status().unwrap().success());
+    full.fails_with(&["cannot write", "mine.toml", "No space left"]);
+    assert!(!left);
 }
 
 #[test]

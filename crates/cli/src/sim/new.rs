@@ -31,7 +31,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return output::line(text.trim_end());
     };
     let mut file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
-    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+    file.write_all(text.as_bytes()).map_err(|error| {
+        // The half of it would be in the way of the next attempt.
+        let _ = std::fs::remove_file(path);
+        anyhow::Error::new(error).context(format!("cannot write {}", path.display()))
+    })
 }
 
 /// The topology of this name.

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     file: PathBuf,
 
     /// Where the figure goes
-    #[arg(short, long, value_name = "FILE.svg", value_parser = output::parse_svg)]
+    #[arg(short, long, value_name = "FILE.svg", value_parser = output::svg_place())]
     output: PathBuf,
 
     /// The connection; the first in the trace without it

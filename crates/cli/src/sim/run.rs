@@ -63,7 +63,7 @@ pub(crate) struct Args {
     parquet: Option<PathBuf>,
 
     /// Draw the time series of the run (of the first seed, with --seeds)
-    #[arg(long, value_name = "FILE.svg", value_parser = output::parse_svg)]
+    #[arg(long, value_name = "FILE.svg", value_parser = output::svg_place())]
     plot: Option<PathBuf>,
 
     /// Write a line for every scheduling decision; `manypath sim plot-schedule` draws them
@@ -115,6 +115,7 @@ fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
     let document = args.file.as_deref().map_or_else(|| Ok(Document::built_in()), Document::read)?;
     let mut scenario = document.parse(&args.set)?;
     warn_of_absent(&document, &scenario);
+    args.plot.as_deref().map_or(Ok(()), |path| output::check_folder_of(path, "--plot"))?;
     if args.plot.is_some() && scenario.sample.is_none() {
         // Measuring changes nothing but itself.
         scenario.sample = Some((scenario.duration / PLOT_SAMPLES).max(manypath_core::Duration::from_micros(1)));
