@@ -103,7 +103,7 @@ fn an_experiment_is_run_once_and_judged() {
     assert!(status.contains("\"lia-starts-faster\" = { quick = \"holds\" }"), "{status}");
 
     let compared = lab(&["compare", "lia", "mpcc-loss"]);
-    assert!(out(&compared).contains("1 of 1 (Mbit/s)"), "{}", out(&compared));
+    assert!(out(&compared).contains("quick") && out(&compared).contains("1 of 1 (Mbit/s)"), "{}", out(&compared));
     let report = lab(&["report", "--docs", "docs"]);
     assert_eq!(report.status.code(), Some(0), "{}", err(&report));
     let page = std::fs::read_to_string(folder.path().join("lab-report.html")).unwrap();
@@ -120,6 +120,11 @@ fn an_experiment_is_run_once_and_judged() {
     std::fs::write(&scenario, &shown.stdout).unwrap();
     let alone = Command::new(env!("CARGO_BIN_EXE_manypath")).args(["sim", "run"]).arg(&scenario).output().unwrap();
     assert!(out(&alone).contains("mp (lia)"), "{}", err(&alone));
+
+    // What has been run in full is compared by that.
+    assert!(out(&lab(&["run", "small", "--full"])).starts_with("2 runs made, 4 there already"));
+    let compared = lab(&["compare", "lia", "mpcc-loss"]);
+    assert!(out(&compared).contains("small              full "), "{}", out(&compared));
 }
 
 #[test]
@@ -193,6 +198,17 @@ fn what_cannot_be_done_is_said() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(err(&output).contains(words), "{args:?}: {}", err(&output));
     }
+    let status = folder.path().join("experiments/status.toml");
+    std::fs::write(&status, "x").unwrap();
+    assert!(err(&lab(&["check"])).contains("delete it and write it anew with `manypath lab check --update`"));
+    std::fs::remove_file(&status).unwrap();
+    assert_eq!(lab(&["check", "--update"]).status.code(), Some(0));
+    let results = folder.path().join("lab-results/small");
+    std::fs::create_dir_all(&results).unwrap();
+    std::fs::write(results.join("runs-00001.parquet"), "x").unwrap();
+    let damaged = err(&lab(&["check"]));
+    assert!(damaged.contains("delete it to have its runs made again"), "{damaged}");
+    assert_eq!(damaged.matches("runs-00001.parquet").count(), 1, "{damaged}");
     std::fs::write(folder.path().join("experiments/small.toml"), EXPERIMENT.replace("\"lia\"]", "\"lai\"]")).unwrap();
     let output = lab(&["list"]);
     assert_eq!(output.status.code(), Some(2));

@@ -40,7 +40,10 @@ pub(crate) struct File {
 
 /// One value for both lengths of a run, or one for each.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a number or text of the wrong kind: write seeds = 3, duration = \"60s\", or { quick = ..., full = ... }"
+)]
 pub(crate) enum PerMode<T> {
     Both(T),
     Each { quick: T, full: T },
@@ -79,7 +82,7 @@ pub(crate) struct AxisTable {
 
 /// A part of an axis.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "quick is a list of labels, or how many of the values are taken")]
 pub(crate) enum Part {
     Some(Vec<String>),
     Count(usize),
@@ -120,7 +123,7 @@ pub(crate) struct ClaimTable {
 
 /// A number, or an expression for one.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a level is a number, or a text with an expression")]
 pub(crate) enum Level {
     Number(f64),
     Text(String),

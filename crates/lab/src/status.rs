@@ -33,7 +33,7 @@ impl Entry {
 
 /// Why there is no status.
 #[derive(Debug, thiserror::Error)]
-#[error("{file}: {reason}: repair it, or write it anew with `manypath lab check --update`")]
+#[error("{file}: {reason}: repair it, or delete it and write it anew with `manypath lab check --update`")]
 pub struct StatusError {
     file: String,
     reason: String,

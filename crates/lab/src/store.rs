@@ -42,7 +42,7 @@ pub enum StoreError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// A file is no Parquet file.
-    #[error("{}: {}: delete it to have its runs made again", .0.path.display(), .0.source)]
+    #[error("{}: {}: delete it to have its runs made again", .0, .0.source)]
     Read(#[from] ReadError),
     /// A file has other columns.
     #[error("{} is no table of results: delete it to have its runs made again", .0.display())]

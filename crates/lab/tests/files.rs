@@ -128,6 +128,8 @@ fn faults_have_a_place_and_a_remedy() {
         ),
         (change("/ 200Mbit", "/ 200Mbat"), 26, "'200Mbat' is no number"),
         (change("duration = \"1s\"", "seeds = 0"), 5, "must be 1 to 1000"),
+        (change("duration = \"1s\"", "duration = 1"), 5, "write seeds = 3, duration = \"60s\", or { quick"),
+        (change("quick = [\"9kB\"]", "quick = \"9kB\""), 13, "quick is a list of labels"),
         (change("[scenario]", "like = \"other\"\n[scenario]"), 14, "unknown field `like`"),
         (cases("{buffer}", "{bufer}"), 18, "nothing binds '{bufer}'; the axes bind buffer, cc, scheduler"),
         (cases("duration = \"1s\"\n", ""), 14, "missing field `duration`"),

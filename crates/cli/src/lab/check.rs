@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
-use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Results, Status, Store, Verdict, engine};
+use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Status, Verdict};
 use serde::Serialize;
 
-use super::place::{Length, Place, chosen, parse_engine};
+use super::place::{Length, Place, chosen, parse_engine, results};
 use crate::{CheckFailed, output};
 
 /// Judge the papers' claims by what has been run
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         if !experiment.engines.contains(&kind) {
             continue;
         }
-        let (mode, results) = results(args, experiment, kind, &store)?;
+        let (mode, results) = results(args.length, experiment, kind, &store)?;
         let table = results.table()?;
         for claim in &experiment.claims {
             let mut verdict = claim.judge(&table);
@@ -102,23 +102,6 @@ pub(super) fn run(args: &Args) -> Result<()> {
         std::fs::write(&path, status.to_toml()).with_context(|| format!("cannot write {}", path.display()))?;
     }
     verdict(args, &rows)
-}
-
-/// What is judged by: full runs where all are there, else quick ones, unless the user says.
-fn results<'a>(
-    args: &Args,
-    experiment: &'a Experiment,
-    kind: EngineKind,
-    store: &Store,
-) -> Result<(Mode, Results<'a>)> {
-    let engine = engine(kind);
-    let read = |mode| Results::read(experiment, (mode, experiment.seeds(mode)), engine.as_ref(), store);
-    if let Some(mode) = args.length.mode() {
-        return Ok((mode, read(mode)?));
-    }
-    let full = read(Mode::Full)?;
-    let (there, wanted) = full.count();
-    if there == wanted { Ok((Mode::Full, full)) } else { Ok((Mode::Quick, read(Mode::Quick)?)) }
 }
 
 fn row<'a>(experiment: &'a Experiment, claim: &'a Claim, mode: Mode, verdict: &Verdict, regression: bool) -> Row<'a> {

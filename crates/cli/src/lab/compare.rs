@@ -3,16 +3,17 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use manypath_lab::{Compared, Mode, Results, compare, engine, short};
+use manypath_lab::{Compared, compare, short};
 use serde::Serialize;
 
-use super::place::{Length, Place, chosen};
+use super::place::{Length, Place, chosen, results};
 use crate::output;
 
 /// Compare two algorithms in every experiment that has both
 ///
 /// Names are labels of an axis: controllers, schedulers, or whatever an experiment varies. Means are over all cases that both
-/// have; the last column says in how many of them the first has the larger number.
+/// have, of full runs where all are there, else of quick ones; the last column says in how many of them the first has the
+/// larger number.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath lab compare mpcc-loss lia\n  manypath lab compare stms-a minrtt-pr stms")]
 pub(super) struct Args {
@@ -39,6 +40,7 @@ pub(super) struct Args {
 #[derive(Debug, Serialize)]
 struct Row {
     experiment: String,
+    length: &'static str,
     metric: String,
     unit: String,
     first: f64,
@@ -53,13 +55,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let store = args.place.store()?;
     let mut rows = Vec::new();
     for experiment in chosen(&all, &args.names)? {
-        let engine = engine(experiment.engines[0]);
-        let mode = args.length.mode().unwrap_or(Mode::Quick);
-        let results = Results::read(experiment, (mode, experiment.seeds(mode)), engine.as_ref(), &store)?;
+        let (mode, results) = results(args.length, experiment, experiment.engines[0], &store)?;
         for Compared { metric, unit, means, larger, cases, .. } in compare(&results.table()?, &args.first, &args.second)
         {
             let [first, second] = means;
-            rows.push(Row { experiment: experiment.id.clone(), metric, unit, first, second, larger, cases });
+            let (experiment, length) = (experiment.id.clone(), mode.as_str());
+            rows.push(Row { experiment, length, metric, unit, first, second, larger, cases });
         }
     }
     if rows.is_empty() {
@@ -74,14 +75,15 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return output::json(&rows);
     }
     let mut text = format!(
-        "{:18} {:16} {:>12} {:>12} {:>8}  {}\n",
-        "experiment", "metric", args.first, args.second, "ratio", "first is larger"
+        "{:18} {:6} {:16} {:>12} {:>12} {:>8}  {}\n",
+        "experiment", "length", "metric", args.first, args.second, "ratio", "first is larger"
     );
     for row in &rows {
         writeln!(
             text,
-            "{:18} {:16} {:>12} {:>12} {:>8}  {} of {} {}",
+            "{:18} {:6} {:16} {:>12} {:>12} {:>8}  {} of {} {}",
             row.experiment,
+            row.length,
             row.metric,
             short(row.first),
             short(row.second),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use manypath_lab::{EngineKind, Experiment, Mode, Store};
+use manypath_lab::{EngineKind, Experiment, Mode, Results, Store, engine};
 
 /// The file among results that says how they were made.
 const LOG: &str = "log.txt";
@@ -115,6 +115,23 @@ impl Length {
             _ => None,
         }
     }
+}
+
+/// What an experiment is judged and compared by: full runs where all are there, else quick ones, unless the user says.
+pub(super) fn results<'a>(
+    length: Length,
+    experiment: &'a Experiment,
+    kind: EngineKind,
+    store: &Store,
+) -> Result<(Mode, Results<'a>)> {
+    let engine = engine(kind);
+    let read = |mode| Results::read(experiment, (mode, experiment.seeds(mode)), engine.as_ref(), store);
+    if let Some(mode) = length.mode() {
+        return Ok((mode, read(mode)?));
+    }
+    let full = read(Mode::Full)?;
+    let (there, wanted) = full.count();
+    if there == wanted { Ok((Mode::Full, full)) } else { Ok((Mode::Quick, read(Mode::Quick)?)) }
 }
 
 /// Reads the name of an engine.
