@@ -50,4 +50,14 @@ fn a_newcomer_gets_from_the_first_line_to_the_last() {
     assert!(tried >= 10, "the tutorial has {tried} commands of ours only");
     let pictures = std::fs::read_to_string(folder.path().join("lab-report.html")).unwrap();
     assert!(pictures.contains("<svg") && folder.path().join("mine.svg").is_file());
+
+    // The change to the experiment that the page describes in words makes a difference.
+    let [before, after] = ["quick = [\"mpcc-loss\"", "quick = [\"cubic\", \"mpcc-loss\""];
+    assert!(page.contains("add `\"cubic\"` to `quick` of its first axis") && experiment.contains(before));
+    let mine = experiment.replacen(before, after, 1);
+    std::fs::write(folder.path().join("experiments/mine.toml"), mine).unwrap();
+    let mut plan = Command::new(env!("CARGO_BIN_EXE_manypath"));
+    let plan = plan.args(["lab", "run", "mine", "--dry-run"]).current_dir(folder.path()).output().unwrap();
+    let runs = String::from_utf8(plan.stdout).unwrap();
+    assert!(page.contains("`manypath lab run mine`: 54 simulations") && runs.contains("54 runs to make"), "{runs}");
 }
