@@ -1,16 +1,18 @@
 //! Records: what a session sends in one datagram. The byte layout is specified in `docs/protocol.md`; every integer is
 //! big-endian. Unknown types are ignored, unknown flag bits too, so that later versions may add both.
 
+mod decode;
+mod encode;
+
 use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId};
+
+pub use decode::DecodeError;
 
 /// The most ranges that one data acknowledgement lists.
 pub const MAX_ACK_RANGES: usize = 16;
 
 /// The size of a DATA record without its payload.
 pub const DATA_HEADER: Bytes = Bytes::new(26);
-
-/// The most sequence numbers one DATA record may take: a datagram is never larger.
-const MAX_PAYLOAD: usize = 65_535;
 
 mod kind {
     pub(super) const DATA: u8 = 0x01;
@@ -231,235 +233,8 @@ pub enum Record {
     },
 }
 
-/// Why a datagram is not a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// It ends before its fields do.
-    #[error("the record is shorter than its type requires")]
-    Truncated,
-    /// Fields exceed what the type allows.
-    #[error("the record has a field out of range")]
-    OutOfRange,
-}
-
 /// The flow id that stands for the connection in BLOCKED; no flow has it.
 const CONNECTION: u32 = u32::MAX;
-
-impl Record {
-    /// The record's size on the wire, payload included.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            Self::Data(data) => 26 + if data.deadline.is_some() { 4 } else { 0 } + data.len as usize,
-            Self::Skip { .. } => 22,
-            Self::Reset { .. } => 22,
-            Self::Ack(ack) => 18 + 16 * ack.ranges.as_slice().len(),
-            Self::FlowWindow { .. } => 14,
-            Self::Blocked { .. } | Self::PathStatusAck { .. } | Self::Ping { .. } | Self::Pong { .. } => 6,
-            Self::Stop { .. } => 10,
-            Self::PathReport(_) => 26,
-            Self::PathStatus(_) => 10,
-        }
-    }
-
-    /// Writes the record's header, to be followed by the payload if it is DATA.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        match *self {
-            Self::Data(data) => {
-                let fin = if data.fin { flag::FIN } else { 0 };
-                let copy = if data.copy { flag::COPY } else { 0 };
-                let deadline = if data.deadline.is_some() { flag::DEADLINE } else { 0 };
-                out.extend([kind::DATA, fin | copy | deadline]);
-                put32(out, data.flow.0);
-                put32(out, data.sent.0);
-                put64(out, data.seq.0);
-                put64(out, data.offset);
-                if let Some(deadline) = data.deadline {
-                    put32(out, u32::try_from(deadline.as_micros()).unwrap_or(u32::MAX));
-                }
-            }
-            Self::Skip { range, sent } => {
-                out.extend([kind::SKIP, 0]);
-                put32(out, sent.0);
-                put64(out, range.start.0);
-                put64(out, range.end.0);
-            }
-            Self::Reset { flow, seq, code, sent } => {
-                out.extend([kind::RESET, 0]);
-                put32(out, flow.0);
-                put32(out, sent.0);
-                put64(out, seq.0);
-                put32(out, code);
-            }
-            Self::Ack(ack) => {
-                out.extend([kind::DATA_ACK, ack.ranges.len]);
-                put64(out, ack.left.0);
-                put64(out, ack.window_end.0);
-                for range in ack.ranges.as_slice() {
-                    put64(out, range.start.0);
-                    put64(out, range.end.0);
-                }
-            }
-            Self::FlowWindow { flow, limit } => {
-                out.extend([kind::FLOW_WINDOW, 0]);
-                put32(out, flow.0);
-                put64(out, limit);
-            }
-            Self::Blocked { flow } => {
-                out.extend([kind::BLOCKED, 0]);
-                put32(out, flow.map_or(CONNECTION, |flow| flow.0));
-            }
-            Self::Stop { flow, code } => {
-                out.extend([kind::STOP, 0]);
-                put32(out, flow.0);
-                put32(out, code);
-            }
-            Self::PathReport(report) => {
-                out.extend([kind::PATH_REPORT, 0]);
-                put32(out, report.samples);
-                put32(out, report.interval_us);
-                out.extend(report.mean_us.to_be_bytes());
-                out.extend(report.skew_base.to_be_bytes());
-                put32(out, report.var_base_us);
-                put32(out, report.marked);
-            }
-            Self::PathStatus(status) => {
-                out.extend([kind::PATH_STATUS, if status.backup { flag::BACKUP } else { 0 }]);
-                put32(out, status.version);
-                put32(out, status.cost_milli);
-            }
-            Self::PathStatusAck { version } => put_word(out, kind::PATH_STATUS_ACK, version),
-            Self::Ping { token } => put_word(out, kind::PING, token),
-            Self::Pong { token } => put_word(out, kind::PONG, token),
-        }
-    }
-
-    /// Reads a datagram: the record and, for DATA, its payload (empty for the others). `None`: a type from a later
-    /// version, to be ignored.
-    ///
-    /// # Errors
-    /// If the datagram ends too early or a field is out of range. What follows the last field of a record without payload
-    /// is ignored.
-    pub fn decode(datagram: &[u8]) -> Result<Option<(Self, &[u8])>, DecodeError> {
-        let mut input = Reader { rest: datagram };
-        let kind = input.byte()?;
-        let flags = input.byte()?;
-        let record = match kind {
-            kind::DATA => return input.data(flags).map(Some),
-            kind::SKIP => {
-                let sent = SendTime(input.u32()?);
-                Self::Skip { range: input.range()?, sent }
-            }
-            kind::RESET => {
-                let (flow, sent) = (input.flow()?, SendTime(input.u32()?));
-                Self::Reset { flow, sent, seq: DataSeq(input.u62()?), code: input.u32()? }
-            }
-            kind::DATA_ACK => Self::Ack(input.ack(usize::from(flags))?),
-            kind::FLOW_WINDOW => Self::FlowWindow { flow: input.flow()?, limit: input.u62()? },
-            kind::BLOCKED => {
-                let flow = input.u32()?;
-                Self::Blocked { flow: (flow != CONNECTION).then_some(FlowId(flow)) }
-            }
-            kind::STOP => Self::Stop { flow: input.flow()?, code: input.u32()? },
-            kind::PATH_REPORT => Self::PathReport(DelayReport {
-                samples: input.u32()?,
-                interval_us: input.u32()?,
-                mean_us: i32::from_be_bytes(input.array()?),
-                skew_base: i32::from_be_bytes(input.array()?),
-                var_base_us: input.u32()?,
-                marked: input.u32()?,
-            }),
-            kind::PATH_STATUS => Self::PathStatus(PathStatus {
-                version: input.u32()?,
-                cost_milli: input.u32()?,
-                backup: flags & flag::BACKUP != 0,
-            }),
-            kind::PATH_STATUS_ACK => Self::PathStatusAck { version: input.u32()? },
-            kind::PING => Self::Ping { token: input.u32()? },
-            kind::PONG => Self::Pong { token: input.u32()? },
-            _ => return Ok(None),
-        };
-        Ok(Some((record, &[])))
-    }
-}
-
-fn put32(out: &mut Vec<u8>, value: u32) {
-    out.extend(value.to_be_bytes());
-}
-
-fn put64(out: &mut Vec<u8>, value: u64) {
-    out.extend(value.to_be_bytes());
-}
-
-fn put_word(out: &mut Vec<u8>, kind: u8, value: u32) {
-    out.extend([kind, 0]);
-    put32(out, value);
-}
-
-/// What is left of a datagram.
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(DecodeError::Truncated)?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
-    fn byte(&mut self) -> Result<u8, DecodeError> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn u32(&mut self) -> Result<u32, DecodeError> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    /// A sequence number or offset: at most 2^62 - 1, as in QUIC, so that sums never overflow.
-    fn u62(&mut self) -> Result<u64, DecodeError> {
-        let value = u64::from_be_bytes(self.array()?);
-        if value < 1 << 62 { Ok(value) } else { Err(DecodeError::OutOfRange) }
-    }
-
-    fn flow(&mut self) -> Result<FlowId, DecodeError> {
-        let id = self.u32()?;
-        if id == CONNECTION { Err(DecodeError::OutOfRange) } else { Ok(FlowId(id)) }
-    }
-
-    fn range(&mut self) -> Result<DataRange, DecodeError> {
-        let range = DataRange::between(DataSeq(self.u62()?), DataSeq(self.u62()?));
-        if range.is_empty() { Err(DecodeError::OutOfRange) } else { Ok(range) }
-    }
-
-    fn ack(&mut self, count: usize) -> Result<Ack, DecodeError> {
-        if count > MAX_ACK_RANGES {
-            return Err(DecodeError::OutOfRange);
-        }
-        let (left, window_end) = (DataSeq(self.u62()?), DataSeq(self.u62()?));
-        let mut ranges = AckRanges::new();
-        for _ in 0..count {
-            ranges.push(self.range()?);
-        }
-        Ok(Ack { left, window_end, ranges })
-    }
-
-    fn data(&mut self, flags: u8) -> Result<(Record, &'a [u8]), DecodeError> {
-        let (flow, sent) = (self.flow()?, SendTime(self.u32()?));
-        let (seq, offset) = (DataSeq(self.u62()?), self.u62()?);
-        let deadline = match flags & flag::DEADLINE {
-            0 => None,
-            _ => Some(Duration::from_micros(u64::from(self.u32()?))),
-        };
-        let fin = flags & flag::FIN != 0;
-        let len = u32::try_from(self.rest.len()).map_err(|_| DecodeError::OutOfRange)?;
-        if self.rest.len() > MAX_PAYLOAD || (len == 0 && !fin) {
-            return Err(DecodeError::OutOfRange);
-        }
-        let copy = flags & flag::COPY != 0;
-        let data = Data { flow, seq, offset, len, fin, copy, sent, deadline };
-        Ok((Record::Data(data), self.rest))
-    }
-}
 
 #[cfg(test)]
 mod tests {
