@@ -5,6 +5,7 @@
 //!
 //! Dependencies: `thiserror` writes the `Display` and `Error` code of the error types.
 
+pub mod cache;
 pub mod filter;
 pub mod ids;
 pub mod parse;
@@ -15,6 +16,7 @@ pub mod spec;
 pub mod time;
 pub mod view;
 
+pub use cache::{prefetch, prefetch_after};
 pub use filter::{Ewma, WindowedMax, WindowedMin, jain_index};
 pub use ids::{DataSeq, FlowId, PacketNumber, SubflowId};
 pub use parse::ParseUnitError;

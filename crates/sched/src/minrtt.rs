@@ -71,9 +71,10 @@ pub(crate) fn slower_with_room<'a>(view: &'a View, fast: &SubflowView) -> impl I
 }
 
 /// Sends the queue's head on `subflow`; waits where there is neither.
+#[inline]
 pub(crate) fn send_head(queue: &Queue, subflow: Option<&SubflowView>) -> Choice {
-    let sent = subflow.and_then(|subflow| Some(Choice::Send { subflow: subflow.id, range: queue.head(subflow.mss)? }));
-    sent.unwrap_or(Choice::Wait)
+    let Some(subflow) = subflow else { return Choice::Wait };
+    queue.head(subflow.mss).map_or(Choice::Wait, |range| Choice::Send { subflow: subflow.id, range })
 }
 
 impl Scheduler for MinRtt {

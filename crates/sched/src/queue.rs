@@ -16,29 +16,30 @@ use unsent::Unsent;
 
 /// The send queue. See the module documentation.
 #[derive(Clone, Debug)]
+#[repr(C)] // What every packet needs comes first, so that it is in few lines of the cache.
 pub struct Queue {
-    /// What a record adds to its payload.
-    record_header: Bytes,
     /// Left edge: everything below is acknowledged.
     left: DataSeq,
-    /// First sequence number the receiver does not allow yet.
-    window_end: DataSeq,
     /// First sequence number not admitted yet.
     admitted: DataSeq,
+    /// Whether an application waits for room in the sender's memory.
+    writer_waits: bool,
+    /// First sequence number the receiver does not allow yet.
+    window_end: DataSeq,
+    /// What a record adds to its payload.
+    record_header: Bytes,
+    /// Sent and not below the left edge; sorted, disjoint.
+    segments: VecDeque<Segment>,
     /// Contents from the left edge to `admitted`, without gaps.
     extents: VecDeque<Extent>,
     /// Admitted and never sent.
     unsent: Unsent,
     /// Sent, every copy given up, not acknowledged.
     lost: RangeSet,
-    /// Sent and not below the left edge; sorted, disjoint.
-    segments: VecDeque<Segment>,
     /// Acknowledged above the left edge: the segments that say so.
     acked: RangeSet,
     /// Where in `acked` the next range of an acknowledgement is looked for first: most of them ascend.
     acked_near: usize,
-    /// Whether an application waits for room in the sender's memory.
-    writer_waits: bool,
 }
 
 impl Queue {
@@ -114,6 +115,7 @@ impl Queue {
 
     /// The data that goes next in order: lost data first, then the lowest unsent data within the window; as much
     /// as a record of `mss` carries.
+    #[inline]
     pub fn head(&self, mss: Bytes) -> Option<DataRange> {
         self.lost_head(mss).or_else(|| self.unsent_from(self.left, mss))
     }
@@ -136,13 +138,21 @@ impl Queue {
     }
 
     /// The lowest unsent data at or above `from` within the window, as much as a record of `mss` carries.
+    #[inline]
     pub fn unsent_from(&self, from: DataSeq, mss: Bytes) -> Option<DataRange> {
+        let range = self.unsent_or_nothing(from, mss);
+        (!range.is_empty()).then_some(range)
+    }
+
+    /// The same as a range that may be empty, which is returned in registers: read back from memory just written it would
+    /// wait for all that was written before.
+    fn unsent_or_nothing(&self, from: DataSeq, mss: Bytes) -> DataRange {
         let unsent = match self.unsent.ranges().first() {
             Some(first) if first.end > from => first,
-            _ => self.unsent.ranges().at_or_after(from)?,
+            _ => self.unsent.ranges().at_or_after(from).unwrap_or_default(),
         };
         let allowed = DataRange::between(unsent.start.max(from), unsent.end.min(self.window_end));
-        (!allowed.is_empty()).then(|| self.clip(allowed, mss))
+        if allowed.is_empty() { DataRange::default() } else { self.clip(allowed, mss) }
     }
 
     /// The data behind `gap` unsent segments, as much as a record of `mss` carries: what paper 002 writes
@@ -197,6 +207,7 @@ impl Queue {
     }
 
     /// What a range that the queue offered stands for.
+    #[inline]
     pub fn content_at(&self, range: DataRange) -> Option<Content> {
         let extent = self.extent_at(range.start)?;
         Some(match extent.content.advanced(range.start - extent.range.start) {
@@ -250,21 +261,10 @@ impl Queue {
     /// Records that a range the queue offered was given to a subflow; says whether it was sent before.
     pub fn on_assigned(&mut self, now: Time, range: DataRange, subflow: SubflowId) -> bool {
         if self.unsent.remove(range) > 0 {
-            let segment = Segment {
-                range,
-                last_subflow: subflow,
-                sent_at: now,
-                carriers: carrier_bit(subflow),
-                copies: 1,
-                retransmitted: false,
-                acked: false,
-            };
             match self.segments.back() {
-                Some(last) if last.range.start > range.start => {
-                    let at = self.segments.partition_point(|held| held.range.start < range.start);
-                    self.segments.insert(at, segment);
-                }
-                _ => self.segments.push_back(segment),
+                Some(last) if last.range.start > range.start => self.insert_segment(Segment::new(now, range, subflow)),
+                // Made apart from the other, so that it is written in its place and not copied there.
+                _ => self.segments.push_back(Segment::new(now, range, subflow)),
             }
             return false;
         }
@@ -279,6 +279,13 @@ impl Queue {
             segment.retransmitted = true;
         }
         true
+    }
+
+    /// Puts a segment where it belongs.
+    #[inline(never)]
+    fn insert_segment(&mut self, segment: Segment) {
+        let at = self.segments.partition_point(|held| held.range.start < segment.range.start);
+        self.segments.insert(at, segment);
     }
 
     /// Records that a subflow's copy of a range is off that subflow: acknowledged by the carrier (`delivered`), or given

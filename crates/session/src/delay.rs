@@ -25,6 +25,8 @@ pub(crate) struct DelayMeter {
     marked: u32,
     /// Means of the last M intervals.
     means: VecDeque<i64>,
+    /// The latest of them, kept here because every record needs it.
+    last_mean: Option<i64>,
     /// Their mean.
     long_mean: i64,
 }
@@ -48,9 +50,9 @@ impl DelayMeter {
         self.samples = self.samples.saturating_add(1);
         self.sum_us = self.sum_us.saturating_add(delay_us);
         self.marked += u32::from(marked);
-        if let Some(last) = self.means.back() {
+        if let Some(last) = self.last_mean {
             // RFC 8382 s3.2.2: variation around the previous interval's mean.
-            self.var_base_us = self.var_base_us.saturating_add(delay_us.abs_diff(*last));
+            self.var_base_us = self.var_base_us.saturating_add(delay_us.abs_diff(last));
             // RFC 8382 s3.2.1: samples below the mean of the last M intervals count up, those above down.
             self.skew_base = self.skew_base.saturating_add(match delay_us.cmp(&self.long_mean) {
                 core::cmp::Ordering::Less => 1,
@@ -74,6 +76,7 @@ impl DelayMeter {
             self.means.pop_front();
         }
         self.means.push_back(mean);
+        self.last_mean = Some(mean);
         self.long_mean = self.means.iter().sum::<i64>() / i64::try_from(self.means.len()).unwrap_or(1);
         (self.samples, self.sum_us, self.skew_base, self.var_base_us, self.marked) = (0, 0, 0, 0, 0);
         self.started = Some(now);

@@ -217,7 +217,8 @@ impl Session {
     }
 
     /// Makes a packet of data that stands for `content`.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // what is returned through memory is read before all of it has got there
     pub(crate) fn launch(
         &mut self,
         now: Time,

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use manypath_cc::Acked;
-use manypath_core::{Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowView, Time};
+use manypath_core::{
+    Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowView, Time, prefetch_after,
+};
 
 use crate::acks::AckDuty;
 use crate::config::{Carriage, Config};
@@ -20,8 +22,12 @@ const INITIAL_RTO: Duration = Duration::from_millis(500);
 /// However short the round trip, silence shorter than this is no failure: schedulers and radios pause that long.
 const MIN_FAILURE: Duration = Duration::from_millis(250);
 
+/// An acknowledgement is of two packets, mostly, and makes room for up to four.
+const AHEAD: usize = 4;
+
 /// A data packet that left.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Sent {
     pub(crate) range: DataRange,
     pub(crate) bytes: Bytes,
@@ -58,22 +64,20 @@ pub(crate) struct Resend {
 
 /// One path of a session.
 #[derive(Debug)]
+#[repr(C)] // What comes in needs first, then what leaves and is acknowledged, then the rest: in few lines of the cache.
 pub(crate) struct Path {
+    /// When anything last left or arrived, for keep-alive.
+    pub(crate) active_at: Time,
     pub(crate) id: SubflowId,
-    pub(crate) rtt: RttEstimator,
-    pub(crate) pacer: Pacer,
-    /// Assigned, waiting for the pacer or the carrier.
-    pub(crate) queue: VecDeque<Queued>,
-    /// Lost, to leave again on this path before anything new, in the order of the first transmissions. Empty unless the path
-    /// carries a stream.
-    pub(crate) resend: VecDeque<Resend>,
-    /// The first of them may leave whatever the window says (RFC 6675 s5 step 4.3, RFC 6582 s3.2 step 2).
-    pub(crate) fast_retransmit: bool,
-    /// The carrier is in an episode of recovery that it will end.
-    pub(crate) recovering: bool,
     carriage: Carriage,
     /// Whether the carrier takes datagrams.
     pub(crate) carrier_ready: bool,
+    /// The carrier is in an episode of recovery that it will end.
+    pub(crate) recovering: bool,
+    /// The first of [`Self::resend`] may leave whatever the window says (RFC 6675 s5 step 4.3, RFC 6582 s3.2 step 2).
+    pub(crate) fast_retransmit: bool,
+    pub(crate) ack: AckDuty,
+    pub(crate) delay: DelayMeter,
     /// Packets from number `base` on; the first is never resolved.
     sent: VecDeque<Sent>,
     base: u64,
@@ -81,47 +85,50 @@ pub(crate) struct Path {
     largest_acked: Option<u64>,
     /// When the packet acknowledged last had left.
     last_acked_sent_at: Option<Time>,
+    /// When the path was last heard to deliver: an acknowledgement or a PONG.
+    alive_at: Time,
+    /// Since when an answer is owed: the first packet or probe that left after the path was last heard, or that moment
+    /// if packets were in flight then. `None`: no answer is owed.
+    awaiting_since: Option<Time>,
     /// When the last recovery episode began. Losses of packets that had left by then belong to it, even those that are
     /// found after its end (RFC 9002 s7.3.2, appendix B.6: `InCongestionRecovery`).
     recovery_start: Option<Time>,
     /// Packets below this number left in a flight that filled the window.
     window_filled_below: u64,
     loss: Ewma,
-    /// Packets declared lost since the last path report.
-    pub(crate) lost_since_report: u32,
     delivered_at: Time,
     first_sent_at: Time,
     /// While `delivered` is below, packets leave app-limited.
     app_limited_until: Option<Bytes>,
-    /// When the path was last heard to deliver: an acknowledgement or a PONG.
-    alive_at: Time,
-    /// Since when an answer is owed: the first packet or probe that left after the path was last heard, or that moment
-    /// if packets were in flight then. `None`: no answer is owed.
-    awaiting_since: Option<Time>,
-    /// When anything last left or arrived, for keep-alive.
-    pub(crate) active_at: Time,
+    pub(crate) pacer: Pacer,
+    pub(crate) rtt: RttEstimator,
+    max_ack_delay: Duration,
+    /// Assigned, waiting for the pacer or the carrier.
+    pub(crate) queue: VecDeque<Queued>,
+    /// Lost, to leave again on this path before anything new, in the order of the first transmissions. Empty unless the path
+    /// carries a stream.
+    pub(crate) resend: VecDeque<Resend>,
+    /// Acknowledged by the carrier, not yet by the peer's session.
+    pub(crate) undelivered: VecDeque<(Time, DataRange)>,
     /// The token of the probe under way.
     pub(crate) probe: Option<u32>,
+    /// A PING asks for an answer.
+    pub(crate) pong_due: Option<u32>,
+    pub(crate) report_due: Option<crate::record::DelayReport>,
+    pub(crate) status_due: Option<Time>,
+    pub(crate) status_ack_due: Option<u32>,
+    /// Packets declared lost since the last path report.
+    pub(crate) lost_since_report: u32,
     /// On a failed path: when to probe next, and the interval after that.
     pub(crate) next_probe: Time,
     pub(crate) probe_interval: Duration,
     next_token: u32,
-    /// A PING asks for an answer.
-    pub(crate) pong_due: Option<u32>,
     /// When the last PONG left: their rate is bounded.
     pub(crate) pong_at: Option<Time>,
-    pub(crate) ack: AckDuty,
-    pub(crate) delay: DelayMeter,
-    pub(crate) report_due: Option<crate::record::DelayReport>,
     /// Our status, until the peer has acknowledged it, and when to send it again.
     pub(crate) status: PathStatus,
-    pub(crate) status_due: Option<Time>,
-    pub(crate) status_ack_due: Option<u32>,
     /// The newest status the peer sent.
     pub(crate) peer_status_version: Option<u32>,
-    /// Acknowledged by the carrier, not yet by the peer's session.
-    pub(crate) undelivered: VecDeque<(Time, DataRange)>,
-    max_ack_delay: Duration,
 }
 
 impl Path {
@@ -264,6 +271,8 @@ impl Path {
     }
 
     /// Records a packet that leaves; returns its number. `first`: the packet in which its data left before on this path.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as its caller, `Session::launch`, is
     pub(crate) fn on_sent(
         &mut self,
         now: Time,
@@ -416,6 +425,13 @@ impl Path {
     pub(crate) fn may_resend(&self, view: &SubflowView) -> bool {
         let room = |again: &Resend| view.in_flight.is_zero() || view.in_flight + again.bytes <= view.cwnd;
         self.resend.front().is_some_and(|again| self.fast_retransmit || room(again))
+    }
+
+    /// Has the memory fetched of the packets behind the first one and of the next to leave.
+    pub(crate) fn fetch_ahead(&self) {
+        for held in self.sent.front().into_iter().chain(self.sent.back()) {
+            (1..=AHEAD).for_each(|places| prefetch_after(held, places));
+        }
     }
 
     fn resolve(&mut self, number: PacketNumber) -> Option<Sent> {

@@ -70,28 +70,36 @@ pub struct Totals {
 
 /// A connection: flows over paths. Sans-IO; see the crate documentation for the calls and their order.
 #[derive(Debug)]
+#[repr(C)] // What every packet needs comes first, so that it is in few lines of the cache.
 pub struct Session {
-    pub(crate) config: Config,
-    pub(crate) cc: Box<dyn CongestionControl>,
-    /// Whether the controller wants to be told of packets that leave.
-    pub(crate) cc_hears_departures: bool,
-    pub(crate) scheduler: Box<dyn Scheduler>,
-    pub(crate) view: View,
     /// Indexed by subflow id; `None` where a path was removed.
     pub(crate) paths: Vec<Option<Path>>,
-    pub(crate) queue: Queue,
-    pub(crate) flows: BTreeMap<FlowId, Flow>,
-    /// Flows of the peer that are over, by half their id, so that they are contiguous.
-    closed_flows: RangeSet,
-    pub(crate) next_flow: u32,
+    pub(crate) view: View,
+    /// Before this no control record is owed and no timer of a path runs out, so that nobody need look at every path for
+    /// every packet. Too early only costs a look; whatever may bring something forward must lower it ([`Self::stir`]).
+    pub(crate) quiet_until: Time,
+    /// Records in the queues of all paths, new and to be sent again: mostly none, and then nobody need look at every path.
+    pub(crate) waiting: usize,
+    pub(crate) events: VecDeque<SessionEvent>,
+    pub(crate) cc: Box<dyn CongestionControl>,
+    pub(crate) scheduler: Box<dyn Scheduler>,
     pub(crate) arrivals: Arrivals,
+    pub(crate) flows: BTreeMap<FlowId, Flow>,
     /// Sequence numbers that the application consumed or that were dropped: the window moves with them.
     pub(crate) consumed: u64,
     /// Right edge of the receive window as last advertised.
     pub(crate) advertised: DataSeq,
-    pub(crate) events: VecDeque<SessionEvent>,
-    /// Records in the queues of all paths, new and to be sent again: mostly none, and then nobody need look at every path.
-    pub(crate) waiting: usize,
+    pub(crate) totals: Totals,
+    /// The path that is asked first for something to send, so that paths take turns.
+    pub(crate) turn: usize,
+    pub(crate) queue: Queue,
+    /// Whether the controller wants to be told of packets that leave.
+    pub(crate) cc_hears_departures: bool,
+    pub(crate) config: Config,
+    pub(crate) trace: Option<Trace>,
+    /// Flows of the peer that are over, by half their id, so that they are contiguous.
+    closed_flows: RangeSet,
+    pub(crate) next_flow: u32,
     /// Flows that owe the peer a control record.
     pub(crate) control_flows: VecDeque<FlowId>,
     /// Flows with data that their window forbids, or `None` for the connection: the peer is asked at `blocked_probe`.
@@ -100,13 +108,6 @@ pub struct Session {
     pub(crate) blocked_interval: Duration,
     /// A BLOCKED record is to leave.
     pub(crate) blocked_due: VecDeque<Option<FlowId>>,
-    pub(crate) totals: Totals,
-    /// The path that is asked first for something to send, so that paths take turns.
-    pub(crate) turn: usize,
-    /// Before this no control record is owed and no timer of a path runs out, so that nobody need look at every path for
-    /// every packet. Too early only costs a look; whatever may bring something forward must lower it ([`Self::stir`]).
-    pub(crate) quiet_until: Time,
-    pub(crate) trace: Option<Trace>,
     #[cfg(test)]
     pub(crate) mutation: crate::mutation::Mutation,
 }
@@ -269,6 +270,14 @@ impl Session {
     /// Bytes received and not consumed, over all flows.
     pub fn receive_buffered(&self) -> Bytes {
         self.flows.values().map(|flow| Bytes::new(flow.recv.buffered())).sum()
+    }
+
+    /// Has the memory fetched into the cache that the next acknowledgement on a path needs, and the packets that it lets go.
+    /// For an engine that does so much else before that nothing of it would stay there.
+    pub fn fetch_ahead(&self, id: SubflowId) {
+        if let Some(path) = self.path(id) {
+            path.fetch_ahead();
+        }
     }
 
     // Shared by the parts of the session.

@@ -208,6 +208,7 @@ impl FewAck {
 /// An acknowledgement of any length, as it waits on its way. Only what is in use of it is written and read: where paths are
 /// out of step and much is lost many are of this kind, and no cache holds all that is in flight.
 #[derive(Clone, Debug)]
+#[repr(C)] // What says how much is in use stands before it, in the same line of the cache.
 pub(crate) struct LongAck {
     delay_nanos: u64,
     marked: u64,

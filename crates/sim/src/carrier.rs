@@ -61,6 +61,15 @@ impl Sender {
         }
     }
 
+    /// Has the memory fetched that the next acknowledgement and the next packets need.
+    pub(crate) fn fetch_ahead(&self) {
+        match self {
+            Self::Quic(sender) => sender.fetch_ahead(),
+            // Not measured.
+            Self::Tcp(_) => {}
+        }
+    }
+
     /// Time has passed; returns the number of a probe that must leave.
     pub(crate) fn on_timeout(&mut self, now: Time, fate: impl FnMut(PacketNumber, Fate)) -> Option<Number> {
         match self {
@@ -116,13 +125,14 @@ impl Receiver {
     }
 }
 
-/// One end's half of a subflow.
+/// One end's half of a subflow. The route stands between the halves: both need it.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Carrier {
-    pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     /// Where its route to the other end begins in the network's table.
     pub(crate) route: u32,
+    pub(crate) sender: Sender,
     /// Data packets sent and their bytes on the wire.
     pub(crate) sent: Sent,
     /// Data packets that the carrier declared lost.

@@ -9,6 +9,7 @@ use crate::error::RunError;
 use crate::events::Target;
 use crate::host::{End, World};
 use crate::observer::Observer;
+use crate::packet::Body;
 use crate::recorder::Recorder;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
@@ -103,11 +104,16 @@ impl Simulation {
     fn arrive(&mut self, link: u32) -> Result<(), RunError> {
         let Some(packet) = self.world.network.arriving(link) else { return Ok(()) };
         self.world.network.take(link, &mut self.world.events);
+        if self.world.network.crowded
+            && let Some(next) = self.world.network.fetch_ahead(link)
+        {
+            self.world.contents.prefetch(next);
+        }
         if !self.world.network.has_arrived(&packet) {
-            self.world.send(packet);
+            self.world.forward(&packet);
             return Ok(());
         }
-        match self.ends.get_mut(packet.to as usize) {
+        match self.ends.get_mut(packet.head.to as usize) {
             Some(end) => end.on_packet(&packet, &mut self.world),
             None => Ok(()),
         }
@@ -117,7 +123,7 @@ impl Simulation {
         let source = &mut self.sources[index as usize];
         let (packet, again) = source.act(self.world.now);
         if let Some(packet) = packet {
-            self.world.send(packet);
+            self.world.send(&packet, Body::Nothing);
         }
         if let Some(again) = again {
             self.world.events.schedule(again, Target::Source(index));

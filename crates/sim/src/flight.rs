@@ -5,7 +5,7 @@ use manypath_core::Time;
 use manypath_link::Ecn;
 
 use crate::events::{Key, NUMBER_BITS, Target};
-use crate::packet::{Body, Packet};
+use crate::packet::{Body, Head, Packet};
 
 /// Bits for the size of a packet: the scenario bounds those with data below 2^16, and the longest acknowledgement adds less
 /// than a thousand bytes to the overhead of one.
@@ -17,6 +17,7 @@ const ECN_BITS: u32 = 2;
 
 /// A packet that will come out of a link.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct InFlight {
     /// When.
     at: Time,
@@ -25,31 +26,31 @@ pub(crate) struct InFlight {
     head: u64,
     to: u32,
     next: u32,
-    body: Body,
+    pub(crate) body: Body,
 }
 
 const _: () = assert!(NUMBER_BITS + SIZE_BITS + SUBFLOW_BITS + ECN_BITS == 64 && size_of::<InFlight>() == 64);
 
 impl InFlight {
-    /// A packet with the key of its arrival.
+    /// A packet with the key of its arrival, whose body is to be written.
     #[inline]
-    pub(crate) fn new(key: Key, packet: &Packet) -> Self {
-        let Packet { to, next, subflow, size, ecn, body } = *packet;
-        debug_assert!(size >> SIZE_BITS == 0 && subflow >> SUBFLOW_BITS == 0, "{packet:?}");
+    pub(crate) fn new(key: Key, head: Head) -> Self {
+        let Head { to, next, subflow, size, ecn } = head;
+        debug_assert!(size >> SIZE_BITS == 0 && subflow >> SUBFLOW_BITS == 0, "{head:?}");
         let head = (key.number() << SIZE_BITS | u64::from(size)) << SUBFLOW_BITS | u64::from(subflow);
-        Self { at: key.at(), head: head << ECN_BITS | u64::from(ecn.bits()), to, next, body }
+        Self { at: key.at(), head: head << ECN_BITS | u64::from(ecn.bits()), to, next, body: Body::Nothing }
+    }
+
+    /// When it arrives.
+    #[inline]
+    pub(crate) const fn at(&self) -> Time {
+        self.at
     }
 
     /// The key of its arrival from link `index`.
     #[inline]
     pub(crate) fn key(&self, index: u32) -> Key {
         Key::new(self.at, self.head >> (64 - NUMBER_BITS), Target::Link(index))
-    }
-
-    /// Of two packets of a link, the one whose value is less arrives first.
-    #[inline]
-    pub(crate) fn order(&self) -> (Time, u64) {
-        (self.at, self.head)
     }
 
     /// The packet.
@@ -60,7 +61,7 @@ impl InFlight {
         let head = self.head >> ECN_BITS;
         let subflow = (head % (1 << SUBFLOW_BITS)) as u16;
         let size = (head >> SUBFLOW_BITS) as u32 % (1 << SIZE_BITS);
-        Packet { to: self.to, next: self.next, subflow, size, ecn, body: self.body }
+        Packet { head: Head { to: self.to, next: self.next, subflow, size, ecn }, body: self.body }
     }
 }
 
@@ -75,8 +76,9 @@ mod tests {
         for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             for (size, subflow) in [(0, 63), ((1 << SIZE_BITS) - 1, 0), (1_500, 1)] {
                 let body = Body::LongAck(u32::MAX);
-                let packet = Packet { to: u32::MAX, next: 7, subflow, size, ecn, body };
-                let held = InFlight::new(key, &packet);
+                let packet = Packet { head: Head { to: u32::MAX, next: 7, subflow, size, ecn }, body };
+                let mut held = InFlight::new(key, packet.head);
+                held.body = body;
                 assert_eq!(held.key(9), key);
                 assert_eq!(format!("{:?}", held.packet()), format!("{packet:?}"));
             }
@@ -85,8 +87,8 @@ mod tests {
 
     #[test]
     fn the_earlier_comes_first_and_then_the_one_scheduled_first() {
-        let packet = |size| Packet { to: 0, next: 0, subflow: 0, size, ecn: Ecn::NotEct, body: Body::Nothing };
-        let held = |at, number, size| InFlight::new(Key::new(at, number, Target::Link(0)), &packet(size)).order();
+        let head = |size| Head { to: 0, next: 0, subflow: 0, size, ecn: Ecn::NotEct };
+        let held = |at, number, size| InFlight::new(Key::new(at, number, Target::Link(0)), head(size)).key(0);
         let (early, late) = (Time::from_millis(1), Time::from_millis(2));
         assert!(held(early, 8, 9_000) < held(late, 3, 40));
         assert!(held(late, 3, 9_000) < held(late, 4, 40));

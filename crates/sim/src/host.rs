@@ -2,7 +2,7 @@
 
 use manypath_core::{Bytes, PacketNumber, SubflowId, Time};
 use manypath_link::{DropCause, Ecn};
-use manypath_session::record::Record;
+use manypath_session::record::{Data, Record};
 use manypath_session::{PathError, PathInit, Received, Session, SessionEvent, Transmit};
 
 use crate::ack::CarrierAck;
@@ -14,7 +14,7 @@ use crate::events::{Events, Target};
 use crate::files::FileLog;
 use crate::meter::Meter;
 use crate::network::Network;
-use crate::packet::{Body, Contents, DataPacket, Packet};
+use crate::packet::{Body, Contents, DataPacket, Head, Number, Packet};
 use crate::sizes::{Sizes, record_size};
 
 /// What all ends share.
@@ -57,40 +57,78 @@ impl World {
         self.meters.get_mut(end as usize / 2)
     }
 
-    /// Gives a packet to the next link of its route; what a lost packet refers to is forgotten.
-    #[inline]
-    pub(crate) fn send(&mut self, packet: Packet) {
-        if let Err(cause) = self.network.send(self.now, packet, &mut self.events) {
-            self.contents.release(&packet.body);
-            self.dropped(&packet, cause);
+    /// Gives a packet that comes out of a link to the next one of its route; what a lost packet refers to is forgotten.
+    pub(crate) fn forward(&mut self, packet: &Packet) {
+        match self.network.send(self.now, &packet.head, &mut self.events) {
+            Ok(body) => *body = packet.body,
+            Err(cause) => {
+                self.contents.release(&packet.body);
+                if matches!(packet.body, Body::Data(_)) {
+                    self.dropped(&packet.head, cause);
+                }
+            }
         }
     }
 
+    /// Puts a data packet on the first link of its route.
+    #[inline]
+    fn send_data(&mut self, head: &Head, number: Number, data: &Data) {
+        match self.network.send(self.now, head, &mut self.events) {
+            Ok(body) => *body = Body::Data(DataPacket::new(number, data)),
+            Err(cause) => self.dropped(head, cause),
+        }
+    }
+
+    /// Puts the world's acknowledgement on the first link of its route.
+    #[inline]
+    fn send_ack(&mut self, head: &Head) {
+        if let Ok(body) = self.network.send(self.now, head, &mut self.events) {
+            self.contents.write_ack(&self.ack, body);
+        }
+    }
+
+    /// Puts a control record on the first link of its route.
+    fn send_control(&mut self, head: &Head, record: &Record) {
+        if let Ok(body) = self.network.send(self.now, head, &mut self.events) {
+            let (slot, control) = self.contents.controls.take(record);
+            *control = *record;
+            *body = Body::Control(slot);
+        }
+    }
+
+    /// Puts a packet that refers to nothing on the first link of its route.
+    pub(crate) fn send(&mut self, head: &Head, carries: Body) {
+        if let Ok(body) = self.network.send(self.now, head, &mut self.events) {
+            *body = carries;
+        }
+    }
+
+    /// A data packet is lost.
     #[cold]
-    fn dropped(&mut self, packet: &Packet, cause: DropCause) {
-        if matches!(packet.body, Body::Data(_))
-            && let Some(subflows) = self.drops.get_mut(packet.to as usize / 2)
-            && let Some(causes) = subflows.get_mut(usize::from(packet.subflow))
+    fn dropped(&mut self, head: &Head, cause: DropCause) {
+        if let Some(subflows) = self.drops.get_mut(head.to as usize / 2)
+            && let Some(causes) = subflows.get_mut(usize::from(head.subflow))
         {
             causes.add(cause);
         }
     }
 }
 
-/// One end of a connection.
+/// One end of a connection. What every packet needs comes first, so that it is in few lines of the cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct End {
-    /// Its index; the other end's differs in the lowest bit.
-    pub(crate) index: u32,
-    pub(crate) session: Session,
     /// Indexed by subflow id.
     pub(crate) carriers: Vec<Carrier>,
     /// For when its timer event stands in the queue.
     armed: Time,
-    sizes: Sizes,
+    /// Its index; the other end's differs in the lowest bit.
+    pub(crate) index: u32,
     ecn: Ecn,
-    pub(crate) writer: Option<Writer>,
+    sizes: Sizes,
+    pub(crate) session: Session,
     pub(crate) reader: Reader,
+    pub(crate) writer: Option<Writer>,
 }
 
 impl End {
@@ -110,8 +148,8 @@ impl End {
     /// A packet has come.
     pub(crate) fn on_packet(&mut self, packet: &Packet, world: &mut World) -> Result<(), RunError> {
         let now = world.now;
-        let id = SubflowId(u32::from(packet.subflow));
-        let ce = packet.ecn == Ecn::Ce;
+        let id = SubflowId(u32::from(packet.head.subflow));
+        let ce = packet.head.ecn == Ecn::Ce;
         let Some(carrier) = self.carriers.get_mut(id.index()) else { return Ok(()) };
         match &packet.body {
             Body::Data(data) => {
@@ -167,6 +205,11 @@ impl End {
         } else {
             self.settle(world);
             self.arm(id, world);
+        }
+        if world.network.crowded {
+            // A round trip's worth of other packets comes before the next acknowledgement.
+            self.carriers[id.index()].sender.fetch_ahead();
+            self.session.fetch_ahead(id);
         }
         Ok(())
     }
@@ -252,7 +295,7 @@ impl End {
                     report(session, now, id, packet, fate);
                 })
             {
-                self.launch(id, self.sizes.overhead, Body::Probe(number), world);
+                world.send(&self.head(id, self.sizes.overhead, Ecn::NotEct), Body::Probe(number));
             }
             if self.carriers[index].receiver.due() <= now {
                 self.send_ack(id, world);
@@ -343,7 +386,7 @@ impl End {
                 carrier.sent.packets += 1;
                 carrier.sent.bytes += u64::from(size);
                 carrier.sent.repeated += u64::from(data.copy);
-                self.launch(id, size, Body::Data(DataPacket::new(number, data)), world);
+                world.send_data(&self.head(id, size, self.ecn), number, data);
                 if number.unresolved == 0 {
                     // Only the first packet of a flight brings the carrier's timer forward.
                     self.arm(id, world);
@@ -354,10 +397,8 @@ impl End {
                 self.launch_ack(id, world);
             }
             (record, _) => {
-                let (slot, control) = world.contents.controls.take(record);
-                *control = *record;
                 let size = self.sizes.overhead + record_size(record);
-                self.launch(id, size, Body::Control(slot), world);
+                world.send_control(&self.head(id, size, Ecn::NotEct), record);
             }
         }
     }
@@ -374,18 +415,15 @@ impl End {
     fn launch_ack(&mut self, id: SubflowId, world: &mut World) {
         self.carriers[id.index()].receiver.write_ack(world.now, &mut world.ack);
         let size = self.sizes.ack(&world.ack);
-        let body = world.contents.ack(&world.ack);
-        self.launch(id, size, body, world);
+        world.send_ack(&self.head(id, size, Ecn::NotEct));
     }
 
-    /// Puts a packet on the first link of its route.
+    /// A packet before the first link of its route.
     #[inline]
-    fn launch(&self, id: SubflowId, size: u32, body: Body, world: &mut World) {
-        let ecn = if matches!(body, Body::Data(_)) { self.ecn } else { Ecn::NotEct };
+    fn head(&self, id: SubflowId, size: u32, ecn: Ecn) -> Head {
         // Paths are at most 64.
         let subflow = u16::try_from(id.0).unwrap_or(u16::MAX);
-        let next = self.carriers[id.index()].route;
-        world.send(Packet { to: self.index ^ 1, next, subflow, size, ecn, body });
+        Head { to: self.index ^ 1, next: self.carriers[id.index()].route, subflow, size, ecn }
     }
 
     /// Sees to it that a timer event comes in time for the session and this subflow's carrier: nothing moves the timers of

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use manypath_core::{Bytes, Time};
+use manypath_core::{Bytes, Time, prefetch_after};
 use manypath_link::{DropCause, Link, Verdict};
 
-use crate::events::{Events, Target};
+use crate::events::{Events, Key, Target};
 use crate::flight::InFlight;
-use crate::packet::Packet;
+use crate::packet::{Body, Head, Packet};
 
 /// A link with the packets that it will deliver, in the order of arrival.
 #[derive(Debug)]
@@ -17,6 +17,12 @@ pub(crate) struct Wire {
     /// Packets taken out at the far end.
     pub(crate) arrived: u64,
 }
+
+/// How many packets ahead of the one that arrives or enters they are fetched into the cache.
+const AHEAD: usize = 4;
+
+/// With more connections than this memory is fetched ahead; with fewer that costs more than it brings.
+const CROWD: usize = 16;
 
 /// The end of a route.
 const ARRIVED: u32 = u32::MAX;
@@ -51,32 +57,37 @@ impl Routes {
 pub(crate) struct Network {
     pub(crate) wires: Vec<Wire>,
     pub(crate) routes: Routes,
+    /// There are so many connections that no cache holds what they have in flight: memory is fetched before it is needed.
+    pub(crate) crowded: bool,
 }
 
 impl Network {
-    pub(crate) fn new(links: Vec<Link>) -> Self {
+    pub(crate) fn new(links: Vec<Link>, connections: usize) -> Self {
         let wires = links.into_iter().map(|link| Wire { link, flying: VecDeque::new(), arrived: 0 });
-        Self { wires: wires.collect(), routes: Routes::default() }
+        Self { wires: wires.collect(), routes: Routes::default(), crowded: connections > CROWD }
     }
 
     /// Whether a packet has left the last link of its route.
     #[inline]
     pub(crate) fn has_arrived(&self, packet: &Packet) -> bool {
-        self.routes.table[packet.next as usize] == ARRIVED
+        self.routes.table[packet.head.next as usize] == ARRIVED
     }
 
-    /// Gives a packet to the next link of its route; the error says why it will not come out.
-    #[inline]
-    pub(crate) fn send(&mut self, now: Time, mut packet: Packet, events: &mut Events) -> Result<(), DropCause> {
-        let index = self.routes.table[packet.next as usize];
+    /// Gives a packet to the next link of its route; the error says why it will not come out. What it carries is for the
+    /// caller to write where it waits: put together elsewhere and copied, it would be read before its parts have left the
+    /// processor's store buffer, which takes until everything written before has found its line.
+    pub(crate) fn send(&mut self, now: Time, head: &Head, events: &mut Events) -> Result<&mut Body, DropCause> {
+        let index = self.routes.table[head.next as usize];
         let wire = &mut self.wires[index as usize];
-        match wire.link.enqueue(now, Bytes::new(u64::from(packet.size)), packet.ecn) {
+        match wire.link.enqueue(now, Bytes::new(u64::from(head.size)), head.ecn) {
             Verdict::Deliver { at, ecn, .. } => {
-                packet.ecn = ecn;
-                packet.next += 1;
                 let key = events.key(at, Target::Link(index));
-                wire.insert(InFlight::new(key, &packet), index, events);
-                Ok(())
+                let head = Head { next: head.next + 1, ecn, ..*head };
+                let entered = wire.insert(key, head, index, events);
+                if self.crowded {
+                    prefetch_after(entered, AHEAD);
+                }
+                Ok(&mut entered.body)
             }
             Verdict::Drop(cause) => Err(cause),
         }
@@ -97,6 +108,13 @@ impl Network {
         }
         events.set_arrival(index, wire.flying.front().map(|next| next.key(index)));
     }
+
+    /// Has a packet of a link fetched that arrives soon; returns what the next one carries.
+    pub(crate) fn fetch_ahead(&self, index: u32) -> Option<&Body> {
+        let next = self.wires[index as usize].flying.front()?;
+        prefetch_after(next, AHEAD);
+        Some(&next.body)
+    }
 }
 
 impl Wire {
@@ -105,25 +123,24 @@ impl Wire {
         self.flying.len()
     }
 
+    /// Where a packet waits that enters.
     #[inline]
-    fn insert(&mut self, entering: InFlight, index: u32, events: &mut Events) {
+    fn insert(&mut self, key: Key, head: Head, index: u32, events: &mut Events) -> &mut InFlight {
         match self.flying.back() {
-            Some(last) if last.order() > entering.order() => self.overtake(entering, index, events),
-            Some(_) => self.flying.push_back(entering),
-            None => {
-                events.set_arrival(index, Some(entering.key(index)));
-                self.flying.push_back(entering);
-            }
+            Some(last) if last.at() > key.at() => return self.overtake(key, head, index, events),
+            Some(_) => {}
+            None => events.set_arrival(index, Some(key)),
         }
+        self.flying.push_back_mut(InFlight::new(key, head))
     }
 
     /// A packet that overtakes others (a link whose jitter may reorder) is inserted in its place.
     #[cold]
-    fn overtake(&mut self, entering: InFlight, index: u32, events: &mut Events) {
-        let place = self.flying.partition_point(|held| held.order() < entering.order());
+    fn overtake(&mut self, key: Key, head: Head, index: u32, events: &mut Events) -> &mut InFlight {
+        let place = self.flying.partition_point(|held| held.at() <= key.at());
         if place == 0 {
-            events.set_arrival(index, Some(entering.key(index)));
+            events.set_arrival(index, Some(key));
         }
-        self.flying.insert(place, entering);
+        self.flying.insert_mut(place, InFlight::new(key, head))
     }
 }

@@ -1,6 +1,6 @@
 //! Packets as they travel: small and copied; what is large and rare waits in a [`Slab`].
 
-use manypath_core::{DataSeq, FlowId};
+use manypath_core::{DataSeq, FlowId, prefetch};
 use manypath_link::Ecn;
 use manypath_session::Record;
 use manypath_session::record::{Data, SendTime};
@@ -13,6 +13,15 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
+    /// What the network reads of it.
+    pub(crate) head: Head,
+    /// What it carries.
+    pub(crate) body: Body,
+}
+
+/// What the network reads of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
     /// The end it goes to, or [`NOBODY`].
     pub(crate) to: u32,
     /// Where the next link of its route stands in the network's table.
@@ -23,8 +32,6 @@ pub(crate) struct Packet {
     pub(crate) size: u32,
     /// Its ECN codepoint.
     pub(crate) ecn: Ecn,
-    /// What it carries.
-    pub(crate) body: Body,
 }
 
 /// What a packet carries.
@@ -160,17 +167,28 @@ impl Contents {
         Self { few: Slab::new(), acks: Slab::new(), controls: Slab::new() }
     }
 
-    /// A packet's body with an acknowledgement.
-    pub(crate) fn ack(&mut self, ack: &CarrierAck) -> Body {
+    /// Writes a packet's body with an acknowledgement.
+    #[inline]
+    pub(crate) fn write_ack(&mut self, ack: &CarrierAck, body: &mut Body) {
         if let Some(short) = ShortAck::of(ack) {
-            return Body::Ack(short);
+            *body = Body::Ack(short);
+        } else if let Some(few) = FewAck::of(ack, &mut self.few) {
+            *body = Body::FewAck(few);
+        } else {
+            let (slot, held) = self.acks.take(&LongAck::BLANK);
+            held.set(ack);
+            *body = Body::LongAck(slot);
         }
-        if let Some(few) = FewAck::of(ack, &mut self.few) {
-            return Body::FewAck(few);
+    }
+
+    /// Has fetched what a packet refers to.
+    #[inline]
+    pub(crate) fn prefetch(&self, body: &Body) {
+        match body {
+            Body::FewAck(ack) => prefetch(self.few.get(ack.slot), 1),
+            Body::LongAck(slot) => prefetch(self.acks.get(*slot), 3),
+            _ => {}
         }
-        let (slot, held) = self.acks.take(&LongAck::BLANK);
-        held.set(ack);
-        Body::LongAck(slot)
     }
 
     /// Gives back what a packet refers to, when it is gone.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
+use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time, prefetch_after};
 
 use crate::ack::{CarrierAck, MAX_NUMBER_RANGES};
 use crate::carrier::Fate;
@@ -17,6 +17,9 @@ const PACKET_THRESHOLD: u64 = 3;
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 s6.2.2: the round-trip time assumed before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// How many times a line of the cache holds.
+const LINE: usize = 64 / size_of::<Time>();
 
 /// In place of the time when a packet left: its fate is known.
 const RESOLVED: Time = Time::MAX;
@@ -196,6 +199,13 @@ impl Sender {
         let index = number.checked_sub(self.base).and_then(|ahead| usize::try_from(ahead).ok());
         let held = index.and_then(|index| self.sent.get_mut(index));
         held.is_some_and(|at| core::mem::replace(at, RESOLVED) != RESOLVED)
+    }
+
+    /// Has the lines fetched behind those of the first packet and of the last.
+    pub(crate) fn fetch_ahead(&self) {
+        for held in self.sent.front().into_iter().chain(self.sent.back()) {
+            prefetch_after(held, LINE);
+        }
     }
 
     fn drop_resolved(&mut self) {

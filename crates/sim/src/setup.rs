@@ -40,7 +40,10 @@ pub(crate) fn simulation(
         let config = link.drawn(scenario.duration, seed);
         Link::new(&config, seed, &link.name).map_err(|source| RunError::Link { link: link.name.clone(), source })
     });
-    let mut world = World::new(Network::new(links.collect::<Result<_, _>>()?), Time::ZERO + scenario.warmup);
+    let mut world = World::new(
+        Network::new(links.collect::<Result<_, _>>()?, scenario.connections.len()),
+        Time::ZERO + scenario.warmup,
+    );
     let measured = scenario.sample.is_some();
     let mut ends = Vec::new();
     let mut joins = Vec::new();

@@ -71,6 +71,20 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Data that is given to a subflow for the first time.
+    #[inline]
+    pub(super) fn new(now: Time, range: DataRange, subflow: SubflowId) -> Self {
+        Self {
+            range,
+            last_subflow: subflow,
+            sent_at: now,
+            carriers: carrier_bit(subflow),
+            copies: 1,
+            retransmitted: false,
+            acked: false,
+        }
+    }
+
     /// Whether this subflow carried it.
     pub fn was_carried_by(&self, subflow: SubflowId) -> bool {
         self.carriers & carrier_bit(subflow) != 0
