@@ -1,23 +1,15 @@
-//! The processor's cache, which cannot hold what thousands of connections have in flight. What is written or read in turn is
-//! fetched when its neighbour is at hand, since the processor does not guess it among so much else.
+//! The processor's cache, which cannot hold what thousands of connections have in flight. Who knows what it will need next has
+//! it fetched meanwhile.
 
 /// The bytes of a line.
 const LINE: usize = 64;
 
-/// Has the first lines of a value fetched.
+/// Has the memory of a value fetched, but not what it points to.
 #[inline(always)]
 #[allow(clippy::inline_always)] // it is a few instructions
-pub fn prefetch<T>(value: &T, lines: usize) {
+pub fn prefetch<T: ?Sized>(value: &T) {
     let start = core::ptr::from_ref(value).cast::<u8>();
-    (0..lines).for_each(|line| fetch(start.wrapping_add(line * LINE)));
-}
-
-/// Has the line fetched in which the value begins that stands so many places after this one, or will. Where a ring begins
-/// anew it is another one, which costs nothing but that.
-#[inline(always)]
-#[allow(clippy::inline_always)] // it is one instruction
-pub fn prefetch_after<T>(value: &T, places: usize) {
-    fetch(core::ptr::from_ref(value).wrapping_add(places).cast());
+    (0..size_of_val(value)).step_by(LINE).for_each(|place| fetch(start.wrapping_add(place)));
 }
 
 #[inline(always)]

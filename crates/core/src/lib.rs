@@ -16,7 +16,7 @@ pub mod spec;
 pub mod time;
 pub mod view;
 
-pub use cache::{prefetch, prefetch_after};
+pub use cache::prefetch;
 pub use filter::{Ewma, WindowedMax, WindowedMin, jain_index};
 pub use ids::{DataSeq, FlowId, PacketNumber, SubflowId};
 pub use parse::ParseUnitError;

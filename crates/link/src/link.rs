@@ -172,6 +172,13 @@ impl Link {
         Verdict::Deliver { at: self.arrival(departs), departs, queueing, ecn: if marked { Ecn::Ce } else { ecn } }
     }
 
+    /// What packets that enter from now on take at least to come out: the smallest propagation delay that is still in force or
+    /// will be.
+    pub fn least_delay(&self) -> Duration {
+        let upcoming = self.propagation.upcoming().iter().map(|(_, propagation)| propagation.delay);
+        upcoming.fold(self.propagation.current().delay, Duration::min)
+    }
+
     /// What has not left the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.settle(now);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use manypath_cc::Acked;
 use manypath_core::{
-    Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowView, Time, prefetch_after,
+    Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowView, Time, prefetch,
 };
 
 use crate::acks::AckDuty;
@@ -21,9 +21,6 @@ const INITIAL_RTO: Duration = Duration::from_millis(500);
 
 /// However short the round trip, silence shorter than this is no failure: schedulers and radios pause that long.
 const MIN_FAILURE: Duration = Duration::from_millis(250);
-
-/// An acknowledgement is of two packets, mostly, and makes room for up to four.
-const AHEAD: usize = 4;
 
 /// A data packet that left.
 #[derive(Clone, Copy, Debug)]
@@ -427,11 +424,9 @@ impl Path {
         self.resend.front().is_some_and(|again| self.fast_retransmit || room(again))
     }
 
-    /// Has the memory fetched of the packets behind the first one and of the next to leave.
-    pub(crate) fn fetch_ahead(&self) {
-        for held in self.sent.front().into_iter().chain(self.sent.back()) {
-            (1..=AHEAD).for_each(|places| prefetch_after(held, places));
-        }
+    /// Has the packets fetched that are acknowledged next, and the place of the next to leave.
+    pub(crate) fn prefetch(&self) {
+        self.sent.front().into_iter().chain(self.sent.back()).for_each(prefetch);
     }
 
     fn resolve(&mut self, number: PacketNumber) -> Option<Sent> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use manypath_cc::{CongestionControl, Event, SubflowInit};
 use manypath_core::{
     Bytes, DataRange, DataSeq, Duration, FlowId, Priority, RangeSet, SubflowId, SubflowState, SubflowView, Time, View,
+    prefetch,
 };
 use manypath_sched::{Queue, Scheduler};
 
@@ -272,12 +273,17 @@ impl Session {
         self.flows.values().map(|flow| Bytes::new(flow.recv.buffered())).sum()
     }
 
-    /// Has the memory fetched into the cache that the next acknowledgement on a path needs, and the packets that it lets go.
-    /// For an engine that does so much else before that nothing of it would stay there.
-    pub fn fetch_ahead(&self, id: SubflowId) {
-        if let Some(path) = self.path(id) {
-            path.fetch_ahead();
-        }
+    /// Has fetched what the session refers to and needs for every packet, for an engine of so many that no cache holds them.
+    pub fn prefetch(&self) {
+        prefetch(self.paths.as_slice());
+        prefetch(self.view.subflows.as_slice());
+        prefetch(&*self.cc);
+        prefetch(&*self.scheduler);
+    }
+
+    /// The same for what lies behind that.
+    pub fn prefetch_paths(&self) {
+        self.paths.iter().flatten().for_each(Path::prefetch);
     }
 
     // Shared by the parts of the session.

@@ -61,10 +61,10 @@ impl Sender {
         }
     }
 
-    /// Has the memory fetched that the next acknowledgement and the next packets need.
-    pub(crate) fn fetch_ahead(&self) {
+    /// Has fetched what is acknowledged next and where the next packet is noted.
+    pub(crate) fn prefetch(&self) {
         match self {
-            Self::Quic(sender) => sender.fetch_ahead(),
+            Self::Quic(sender) => sender.prefetch(),
             // Not measured.
             Self::Tcp(_) => {}
         }

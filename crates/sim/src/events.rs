@@ -29,6 +29,13 @@ pub(crate) enum Target {
     WarmedUp,
 }
 
+impl Target {
+    /// Whether it concerns more than one end.
+    pub(crate) const fn concerns_many(self) -> bool {
+        matches!(self, Self::Join(_) | Self::Sample | Self::WarmedUp)
+    }
+}
+
 /// Bits of a key for the index of a target. Scenarios bound links, ends, subflows and sources far below 2^24.
 const INDEX_BITS: u32 = 24;
 /// Bits of a key for what kind of target it is.

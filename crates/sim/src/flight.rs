@@ -26,19 +26,19 @@ pub(crate) struct InFlight {
     head: u64,
     to: u32,
     next: u32,
-    pub(crate) body: Body,
+    body: Body,
 }
 
 const _: () = assert!(NUMBER_BITS + SIZE_BITS + SUBFLOW_BITS + ECN_BITS == 64 && size_of::<InFlight>() == 64);
 
 impl InFlight {
-    /// A packet with the key of its arrival, whose body is to be written.
+    /// A packet with the key of its arrival.
     #[inline]
-    pub(crate) fn new(key: Key, head: Head) -> Self {
+    pub(crate) fn new(key: Key, head: Head, body: Body) -> Self {
         let Head { to, next, subflow, size, ecn } = head;
         debug_assert!(size >> SIZE_BITS == 0 && subflow >> SUBFLOW_BITS == 0, "{head:?}");
         let head = (key.number() << SIZE_BITS | u64::from(size)) << SUBFLOW_BITS | u64::from(subflow);
-        Self { at: key.at(), head: head << ECN_BITS | u64::from(ecn.bits()), to, next, body: Body::Nothing }
+        Self { at: key.at(), head: head << ECN_BITS | u64::from(ecn.bits()), to, next, body }
     }
 
     /// When it arrives.
@@ -77,8 +77,7 @@ mod tests {
             for (size, subflow) in [(0, 63), ((1 << SIZE_BITS) - 1, 0), (1_500, 1)] {
                 let body = Body::LongAck(u32::MAX);
                 let packet = Packet { head: Head { to: u32::MAX, next: 7, subflow, size, ecn }, body };
-                let mut held = InFlight::new(key, packet.head);
-                held.body = body;
+                let held = InFlight::new(key, packet.head, body);
                 assert_eq!(held.key(9), key);
                 assert_eq!(format!("{:?}", held.packet()), format!("{packet:?}"));
             }
@@ -88,7 +87,8 @@ mod tests {
     #[test]
     fn the_earlier_comes_first_and_then_the_one_scheduled_first() {
         let head = |size| Head { to: 0, next: 0, subflow: 0, size, ecn: Ecn::NotEct };
-        let held = |at, number, size| InFlight::new(Key::new(at, number, Target::Link(0)), head(size)).key(0);
+        let held =
+            |at, number, size| InFlight::new(Key::new(at, number, Target::Link(0)), head(size), Body::Nothing).key(0);
         let (early, late) = (Time::from_millis(1), Time::from_millis(2));
         assert!(held(early, 8, 9_000) < held(late, 3, 40));
         assert!(held(late, 3, 9_000) < held(late, 4, 40));

@@ -1,6 +1,6 @@
 //! A host's end of a connection: a session over carriers.
 
-use manypath_core::{Bytes, PacketNumber, SubflowId, Time};
+use manypath_core::{Bytes, PacketNumber, SubflowId, Time, prefetch};
 use manypath_link::{DropCause, Ecn};
 use manypath_session::record::{Data, Record};
 use manypath_session::{PathError, PathInit, Received, Session, SessionEvent, Transmit};
@@ -16,6 +16,7 @@ use crate::meter::Meter;
 use crate::network::Network;
 use crate::packet::{Body, Contents, DataPacket, Head, Number, Packet};
 use crate::sizes::{Sizes, record_size};
+use crate::window::{Happening, Outbox};
 
 /// What all ends share.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub(crate) struct World {
     pub(crate) meters: Vec<Meter>,
     /// When summaries begin.
     pub(crate) warmed_up: Time,
+    pub(crate) outbox: Outbox,
 }
 
 impl World {
@@ -43,6 +45,7 @@ impl World {
             now: Time::ZERO,
             network,
             events,
+            outbox: Outbox::new(),
             contents: Contents::new(),
             ack: CarrierAck::blank(),
             files: Vec::new(),
@@ -52,55 +55,48 @@ impl World {
         }
     }
 
-    /// The measures of an end's connection.
-    fn meter(&mut self, end: u32) -> Option<&mut Meter> {
-        self.meters.get_mut(end as usize / 2)
+    /// The measures of an end's connection, if it is the end that sends: its acknowledgements and windows are what is measured.
+    fn sender_meter(&mut self, end: u32) -> Option<&mut Meter> {
+        self.meters.get_mut(end as usize / 2).filter(|_| end.is_multiple_of(2))
     }
 
-    /// Gives a packet that comes out of a link to the next one of its route; what a lost packet refers to is forgotten.
+    /// The measures of an end's connection, if it is the end that receives: what arrives there is what is measured.
+    fn receiver_meter(&mut self, end: u32) -> Option<&mut Meter> {
+        self.meters.get_mut(end as usize / 2).filter(|_| !end.is_multiple_of(2))
+    }
+
+    /// Gives a packet to the next link of its route; what a lost packet refers to is forgotten.
     pub(crate) fn forward(&mut self, packet: &Packet) {
-        match self.network.send(self.now, &packet.head, &mut self.events) {
-            Ok(body) => *body = packet.body,
-            Err(cause) => {
-                self.contents.release(&packet.body);
-                if matches!(packet.body, Body::Data(_)) {
-                    self.dropped(&packet.head, cause);
-                }
+        if let Err(cause) = self.network.send(self.now, packet, &mut self.events) {
+            self.contents.release(&packet.body);
+            if matches!(packet.body, Body::Data(_)) {
+                self.dropped(&packet.head, cause);
             }
         }
     }
 
-    /// Puts a data packet on the first link of its route.
+    /// A data packet is to leave.
     #[inline]
     fn send_data(&mut self, head: &Head, number: Number, data: &Data) {
-        match self.network.send(self.now, head, &mut self.events) {
-            Ok(body) => *body = Body::Data(DataPacket::new(number, data)),
-            Err(cause) => self.dropped(head, cause),
-        }
+        *self.outbox.send(head) = Body::Data(DataPacket::new(number, data));
     }
 
-    /// Puts the world's acknowledgement on the first link of its route.
+    /// The world's acknowledgement is to leave.
     #[inline]
     fn send_ack(&mut self, head: &Head) {
-        if let Ok(body) = self.network.send(self.now, head, &mut self.events) {
-            self.contents.write_ack(&self.ack, body);
-        }
+        self.contents.write_ack(&self.ack, self.outbox.send(head));
     }
 
-    /// Puts a control record on the first link of its route.
+    /// A control record is to leave.
     fn send_control(&mut self, head: &Head, record: &Record) {
-        if let Ok(body) = self.network.send(self.now, head, &mut self.events) {
-            let (slot, control) = self.contents.controls.take(record);
-            *control = *record;
-            *body = Body::Control(slot);
-        }
+        let (slot, control) = self.contents.controls.take(record);
+        *control = *record;
+        *self.outbox.send(head) = Body::Control(slot);
     }
 
-    /// Puts a packet that refers to nothing on the first link of its route.
+    /// A packet that refers to nothing is to leave.
     pub(crate) fn send(&mut self, head: &Head, carries: Body) {
-        if let Ok(body) = self.network.send(self.now, head, &mut self.events) {
-            *body = carries;
-        }
+        *self.outbox.send(head) = carries;
     }
 
     /// A data packet is lost.
@@ -145,15 +141,37 @@ impl End {
         Ok(())
     }
 
+    /// Has fetched what it refers to and needs for every packet.
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.carriers.as_slice());
+        self.session.prefetch();
+    }
+
+    /// The same for what lies behind that.
+    pub(crate) fn prefetch_paths(&self) {
+        self.carriers.iter().for_each(|carrier| carrier.sender.prefetch());
+        self.session.prefetch_paths();
+    }
+
+    /// Something happens.
+    pub(crate) fn on(&mut self, what: &Happening, world: &mut World) -> Result<(), RunError> {
+        match what {
+            Happening::Packet(packet) => self.on_packet(packet, world)?,
+            Happening::Timer => self.on_timer(world),
+            Happening::Application => self.act(world),
+        }
+        Ok(())
+    }
+
     /// A packet has come.
-    pub(crate) fn on_packet(&mut self, packet: &Packet, world: &mut World) -> Result<(), RunError> {
+    fn on_packet(&mut self, packet: &Packet, world: &mut World) -> Result<(), RunError> {
         let now = world.now;
         let id = SubflowId(u32::from(packet.head.subflow));
         let ce = packet.head.ecn == Ecn::Ce;
         let Some(carrier) = self.carriers.get_mut(id.index()) else { return Ok(()) };
         match &packet.body {
             Body::Data(data) => {
-                if let Some(meter) = world.meter(self.index) {
+                if let Some(meter) = world.receiver_meter(self.index) {
                     meter.on_arrival(now, id.index(), data.sent());
                 }
                 let ack = match &mut carrier.receiver {
@@ -200,17 +218,10 @@ impl End {
             }
             Body::Nothing => {}
         }
-        if self.session.is_quiet(now) {
-            self.arm(id, world);
-        } else {
+        if !self.session.is_quiet(now) {
             self.settle(world);
-            self.arm(id, world);
         }
-        if world.network.crowded {
-            // A round trip's worth of other packets comes before the next acknowledgement.
-            self.carriers[id.index()].sender.fetch_ahead();
-            self.session.fetch_ahead(id);
-        }
+        self.arm(id, world);
         Ok(())
     }
 
@@ -224,7 +235,7 @@ impl End {
             carrier.lost += u64::from(fate == Fate::Lost);
             report(session, now, id, packet, fate);
         });
-        if let Some(meter) = world.meter(self.index) {
+        if let Some(meter) = world.sender_meter(self.index) {
             let view = &self.session.view().subflows[id.index()];
             let queue = self.session.queue();
             meter.on_ack(id.index(), view, queue.left_edge().0, queue.held());
@@ -238,7 +249,7 @@ impl End {
         let record = Record::Data(data.data());
         if let Received::Store { flow, offset, len, .. } = self.session.on_record(now, id, &record, ce)? {
             self.reader.on_packet(len);
-            if let Some(meter) = world.meter(self.index) {
+            if let Some(meter) = world.receiver_meter(self.index) {
                 meter.on_packet(now, flow, offset, self.session.receive_buffered());
             }
         }
@@ -255,7 +266,7 @@ impl End {
     fn on_segment(&mut self, id: SubflowId, data: &DataPacket, ce: bool, world: &mut World) -> Result<(), RunError> {
         let now = world.now;
         self.session.on_arrival(now, id, data.sent(), ce);
-        if let Some(meter) = world.meter(self.index) {
+        if let Some(meter) = world.receiver_meter(self.index) {
             let (flow, offset) = data.place();
             if offset >= self.session.readable(flow).start {
                 // It waits from now on, wherever it is held.
@@ -268,15 +279,15 @@ impl End {
                 self.reader.on_packet(len);
             }
         }
-        if let Some(meter) = world.meter(self.index) {
+        if let Some(meter) = world.receiver_meter(self.index) {
             meter.on_repairs(now, self.carriers.iter().any(|carrier| carrier.receiver.held_bytes() > 0));
         }
         Ok(())
     }
 
-    /// The timer event for `at` has come.
-    pub(crate) fn on_timer(&mut self, at: Time, world: &mut World) {
-        if at != self.armed {
+    /// A timer event has come.
+    fn on_timer(&mut self, world: &mut World) {
+        if world.now != self.armed {
             // Another event took its place.
             return;
         }
@@ -337,7 +348,7 @@ impl End {
             match event {
                 SessionEvent::Readable(flow) => {
                     let (end, finished) = self.reader.read(now, flow, &mut self.session);
-                    if let Some(meter) = world.meter(self.index) {
+                    if let Some(meter) = world.receiver_meter(self.index) {
                         meter.on_read(now, flow, end);
                     }
                     if finished {
@@ -357,19 +368,22 @@ impl End {
         more
     }
 
-    /// The application's time has come; returns when it wants to act again.
-    pub(crate) fn act(&mut self, world: &mut World) -> Option<Time> {
+    /// The application's time has come.
+    fn act(&mut self, world: &mut World) {
         let files = &mut world.files[self.index as usize / 2];
-        let again = self.writer.as_mut()?.act(world.now, &mut self.session, files);
+        let Some(writer) = &mut self.writer else { return };
+        let again = writer.act(world.now, &mut self.session, files);
         self.log_writes(world);
         self.wake(world);
-        again
+        if let Some(again) = again {
+            world.outbox.schedule(again, Target::Application(self.index / 2));
+        }
     }
 
     fn log_writes(&mut self, world: &mut World) {
         if let Some(writer) = &mut self.writer
             && let Some(log) = &mut writer.log
-            && let Some(meter) = world.meter(self.index)
+            && let Some(meter) = world.sender_meter(self.index)
         {
             meter.on_written(log);
         }
@@ -435,7 +449,7 @@ impl End {
         let next = next.min(carrier.sender.deadline()).min(carrier.receiver.due());
         if next < self.armed {
             self.armed = next.max(world.now);
-            world.events.schedule(self.armed, Target::Timer(self.index));
+            world.outbox.schedule(self.armed, Target::Timer(self.index));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The simulator: the session, controllers and schedulers that the QUIC transport runs, in virtual time over modelled links.
 //!
-//! A run is a pure function of scenario and seed: a single thread takes events in the order of (time, number), all times are
-//! integer nanoseconds, every random stream is named after what it serves, and nothing reads a clock, the system's
-//! randomness or the order of a hash map. Runs are independent of each other: many may run at once on as many threads.
+//! A run is a pure function of scenario and seed: it is what a single thread makes of it that takes events in the order of
+//! (time, number), all times are integer nanoseconds, every random stream is named after what it serves, and nothing reads a
+//! clock, the system's randomness or the order of a hash map. Runs are independent of each other: many may run at once on as
+//! many threads.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,7 +32,8 @@
 //! A link computes a packet's fate when the packet enters it (`manypath-link`), so a data packet costs two events at most:
 //! its arrival, and that of the acknowledgement that covers it. Packets wait in a ring at their link; the event queue holds
 //! the first of each ring and the timers, a few entries whatever is in flight. Timers are not moved: an event that comes too
-//! early looks again. Acknowledgements of the carrier take those of the session along.
+//! early looks again. Acknowledgements of the carrier take those of the session along. An end has its events of a window of
+//! time in a row, before the next end does, since nothing that it sends arrives anywhere within the window.
 //!
 //! # Dependencies
 //!
@@ -64,6 +66,7 @@ mod snapshot;
 mod source;
 mod tally;
 mod tcp;
+mod window;
 
 use manypath_cc::CongestionControl;
 use manypath_scenario::{Connection, Scenario};

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use manypath_core::{Bytes, Time, prefetch_after};
+use manypath_core::{Bytes, Duration, Time};
 use manypath_link::{DropCause, Link, Verdict};
 
 use crate::events::{Events, Key, Target};
 use crate::flight::InFlight;
-use crate::packet::{Body, Head, Packet};
+use crate::packet::{Head, Packet};
 
 /// A link with the packets that it will deliver, in the order of arrival.
 #[derive(Debug)]
@@ -17,12 +17,6 @@ pub(crate) struct Wire {
     /// Packets taken out at the far end.
     pub(crate) arrived: u64,
 }
-
-/// How many packets ahead of the one that arrives or enters they are fetched into the cache.
-const AHEAD: usize = 4;
-
-/// With more connections than this memory is fetched ahead: at 10 it brings nothing, at 100 a twentieth.
-const CROWD: usize = 16;
 
 /// The end of a route.
 const ARRIVED: u32 = u32::MAX;
@@ -57,14 +51,17 @@ impl Routes {
 pub(crate) struct Network {
     pub(crate) wires: Vec<Wire>,
     pub(crate) routes: Routes,
-    /// There are so many connections that no cache holds what they have in flight: memory is fetched before it is needed.
-    pub(crate) crowded: bool,
 }
 
 impl Network {
-    pub(crate) fn new(links: Vec<Link>, connections: usize) -> Self {
+    pub(crate) fn new(links: Vec<Link>) -> Self {
         let wires = links.into_iter().map(|link| Wire { link, flying: VecDeque::new(), arrived: 0 });
-        Self { wires: wires.collect(), routes: Routes::default(), crowded: connections > CROWD }
+        Self { wires: wires.collect(), routes: Routes::default() }
+    }
+
+    /// The least time from entering a link to coming out of it, of all links.
+    pub(crate) fn least_delay(&self) -> Duration {
+        self.wires.iter().map(|wire| wire.link.least_delay()).min().unwrap_or(Duration::ZERO)
     }
 
     /// Whether a packet has left the last link of its route.
@@ -73,21 +70,16 @@ impl Network {
         self.routes.table[packet.head.next as usize] == ARRIVED
     }
 
-    /// Gives a packet to the next link of its route; the error says why it will not come out. What it carries is for the
-    /// caller to write where it waits: put together elsewhere and copied, it would be read before its parts have left the
-    /// processor's store buffer, which takes until everything written before has found its line.
-    pub(crate) fn send(&mut self, now: Time, head: &Head, events: &mut Events) -> Result<&mut Body, DropCause> {
-        let index = self.routes.table[head.next as usize];
+    /// Gives a packet to the next link of its route; the error says why it will not come out.
+    pub(crate) fn send(&mut self, now: Time, packet: &Packet, events: &mut Events) -> Result<(), DropCause> {
+        let index = self.routes.table[packet.head.next as usize];
         let wire = &mut self.wires[index as usize];
-        match wire.link.enqueue(now, Bytes::new(u64::from(head.size)), head.ecn) {
+        match wire.link.enqueue(now, Bytes::new(u64::from(packet.head.size)), packet.head.ecn) {
             Verdict::Deliver { at, ecn, .. } => {
                 let key = events.key(at, Target::Link(index));
-                let head = Head { next: head.next + 1, ecn, ..*head };
-                let entered = wire.insert(key, head, index, events);
-                if self.crowded {
-                    prefetch_after(entered, AHEAD);
-                }
-                Ok(&mut entered.body)
+                let head = Head { next: packet.head.next + 1, ecn, ..packet.head };
+                wire.insert(InFlight::new(key, head, packet.body), key, index, events);
+                Ok(())
             }
             Verdict::Drop(cause) => Err(cause),
         }
@@ -108,13 +100,6 @@ impl Network {
         }
         events.set_arrival(index, wire.flying.front().map(|next| next.key(index)));
     }
-
-    /// Has a packet of a link fetched that arrives soon; returns what the next one carries.
-    pub(crate) fn fetch_ahead(&self, index: u32) -> Option<&Body> {
-        let next = self.wires[index as usize].flying.front()?;
-        prefetch_after(next, AHEAD);
-        Some(&next.body)
-    }
 }
 
 impl Wire {
@@ -123,24 +108,24 @@ impl Wire {
         self.flying.len()
     }
 
-    /// Where a packet waits that enters.
+    /// Takes in a packet; `key` is that of its arrival.
     #[inline]
-    fn insert(&mut self, key: Key, head: Head, index: u32, events: &mut Events) -> &mut InFlight {
+    fn insert(&mut self, packet: InFlight, key: Key, index: u32, events: &mut Events) {
         match self.flying.back() {
-            Some(last) if last.at() > key.at() => return self.overtake(key, head, index, events),
+            Some(last) if last.at() > key.at() => return self.overtake(packet, key, index, events),
             Some(_) => {}
             None => events.set_arrival(index, Some(key)),
         }
-        self.flying.push_back_mut(InFlight::new(key, head))
+        self.flying.push_back(packet);
     }
 
     /// A packet that overtakes others (a link whose jitter may reorder) is inserted in its place.
     #[cold]
-    fn overtake(&mut self, key: Key, head: Head, index: u32, events: &mut Events) -> &mut InFlight {
+    fn overtake(&mut self, packet: InFlight, key: Key, index: u32, events: &mut Events) {
         let place = self.flying.partition_point(|held| held.at() <= key.at());
         if place == 0 {
             events.set_arrival(index, Some(key));
         }
-        self.flying.insert_mut(place, InFlight::new(key, head))
+        self.flying.insert(place, packet);
     }
 }

@@ -7,7 +7,7 @@ use manypath_session::Tracer;
 
 /// Someone who looks on. It changes nothing about what happens, except that it may end the run.
 pub trait Observer {
-    /// Virtual time has come this far: called every few milliseconds of real time, while there is more to simulate.
+    /// Virtual time has come this far: called every few milliseconds of real time, or every window of a thousand connections, while there is more to simulate.
     /// `Break` ends the run, which then has no report.
     fn on_progress(&mut self, now: Time) -> ControlFlow<()>;
 

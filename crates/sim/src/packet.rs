@@ -1,6 +1,6 @@
 //! Packets as they travel: small and copied; what is large and rare waits in a [`Slab`].
 
-use manypath_core::{DataSeq, FlowId, prefetch};
+use manypath_core::{DataSeq, FlowId};
 use manypath_link::Ecn;
 use manypath_session::Record;
 use manypath_session::record::{Data, SendTime};
@@ -137,7 +137,7 @@ impl<T: Clone> Slab<T> {
     pub(crate) fn take(&mut self, fresh: &T) -> (u32, &mut T) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.values.push(fresh.clone());
-            // Every value belongs to a packet in flight; links hold at most 2^20 packets each.
+            // Every value belongs to a packet on a link, or to one of a window that will be; links hold at most 2^20 packets each.
             u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX)
         });
         (slot, &mut self.values[slot as usize])
@@ -178,16 +178,6 @@ impl Contents {
             let (slot, held) = self.acks.take(&LongAck::BLANK);
             held.set(ack);
             *body = Body::LongAck(slot);
-        }
-    }
-
-    /// Has fetched what a packet refers to.
-    #[inline]
-    pub(crate) fn prefetch(&self, body: &Body) {
-        match body {
-            Body::FewAck(ack) => prefetch(self.few.get(ack.slot), 1),
-            Body::LongAck(slot) => prefetch(self.acks.get(*slot), 3),
-            _ => {}
         }
     }
 

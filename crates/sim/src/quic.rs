@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time, prefetch_after};
+use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time, prefetch};
 
 use crate::ack::{CarrierAck, MAX_NUMBER_RANGES};
 use crate::carrier::Fate;
@@ -17,9 +17,6 @@ const PACKET_THRESHOLD: u64 = 3;
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 s6.2.2: the round-trip time assumed before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
-
-/// How many times a line of the cache holds.
-const LINE: usize = 64 / size_of::<Time>();
 
 /// In place of the time when a packet left: its fate is known.
 const RESOLVED: Time = Time::MAX;
@@ -201,11 +198,9 @@ impl Sender {
         held.is_some_and(|at| core::mem::replace(at, RESOLVED) != RESOLVED)
     }
 
-    /// Has the lines fetched behind those of the first packet and of the last.
-    pub(crate) fn fetch_ahead(&self) {
-        for held in self.sent.front().into_iter().chain(self.sent.back()) {
-            prefetch_after(held, LINE);
-        }
+    /// Has fetched when the packets left that are acknowledged next, and where the next is noted.
+    pub(crate) fn prefetch(&self) {
+        self.sent.front().into_iter().chain(self.sent.back()).for_each(prefetch);
     }
 
     fn drop_resolved(&mut self) {

@@ -22,6 +22,7 @@ use crate::recorder::Recorder;
 use crate::sizes::Sizes;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
+use crate::window::Windows;
 use crate::{quic, tcp};
 
 /// How many files one connection may have under way.
@@ -40,13 +41,12 @@ pub(crate) fn simulation(
         let config = link.drawn(scenario.duration, seed);
         Link::new(&config, seed, &link.name).map_err(|source| RunError::Link { link: link.name.clone(), source })
     });
-    let mut world = World::new(
-        Network::new(links.collect::<Result<_, _>>()?, scenario.connections.len()),
-        Time::ZERO + scenario.warmup,
-    );
+    let mut world = World::new(Network::new(links.collect::<Result<_, _>>()?), Time::ZERO + scenario.warmup);
     let measured = scenario.sample.is_some();
     let mut ends = Vec::new();
     let mut joins = Vec::new();
+    // Controllers that no registry has may know of each other.
+    let mut custom = false;
     for (index, connection) in scenario.connections.iter().enumerate() {
         let times = connection.joins(seed);
         let start = times.first().copied().unwrap_or(connection.start);
@@ -64,7 +64,9 @@ pub(crate) fn simulation(
             add_paths(&mut end.session, connection, start, present)?;
             Ok::<_, RunError>(end)
         };
-        let mut sender = one(number * 2, controllers(connection))?;
+        let controller = controllers(connection);
+        custom |= controller.is_some();
+        let mut sender = one(number * 2, controller)?;
         sender.writer = Some(Writer::new(connection, start, seed, measured));
         ends.push(sender);
         ends.push(one(number * 2 + 1, None)?);
@@ -78,8 +80,9 @@ pub(crate) fn simulation(
     let mut sources = Vec::new();
     for (index, source) in scenario.sources.iter().enumerate() {
         let route = world.network.routes.add(&source.route);
-        sources.push(Background::new(source, route, seed));
-        world.events.schedule(source.start, Target::Source(u32::try_from(index).unwrap_or(u32::MAX)));
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        sources.push(Background::new(index, source, route, seed));
+        world.events.schedule(source.start, Target::Source(index));
     }
     if !scenario.warmup.is_zero() {
         world.events.schedule(Time::ZERO + scenario.warmup, Target::WarmedUp);
@@ -88,7 +91,12 @@ pub(crate) fn simulation(
         world.events.schedule(Time::ZERO + interval, Target::Sample);
         Recorder::new(interval, scenario)
     });
-    let mut simulation = Simulation { world, ends, sources, joins, steps: 0, baseline: Snapshot::default(), recorder };
+    let windows = Windows::new(ends.len(), sources.len(), world.network.least_delay());
+    let mut simulation =
+        Simulation { world, ends, sources, joins, steps: 0, baseline: Snapshot::default(), recorder, windows };
+    if custom {
+        simulation.windows.forbid();
+    }
     simulation.baseline = Snapshot::take(&mut simulation);
     Ok(simulation)
 }

@@ -1,14 +1,16 @@
 //! Background traffic: packets at a rate, whatever the network does to them.
 
-use manypath_core::Time;
 use manypath_link::Ecn;
 use manypath_scenario::Source;
 
-use crate::packet::{Head, NOBODY};
+use crate::events::Target;
+use crate::host::World;
+use crate::packet::{Body, Head, NOBODY};
 
 /// A source at work.
 #[derive(Debug)]
 pub(crate) struct Background {
+    index: u32,
     packet: Head,
     traffic: manypath_scenario::Background,
     pub(crate) sent: u64,
@@ -16,17 +18,22 @@ pub(crate) struct Background {
 
 impl Background {
     /// `route`: where the source's route begins in the network's table.
-    pub(crate) fn new(source: &Source, route: u32, seed: u64) -> Self {
+    pub(crate) fn new(index: u32, source: &Source, route: u32, seed: u64) -> Self {
         // Sizes are bounded by the scenario.
         let size = u32::try_from(source.packet.get()).unwrap_or(u32::MAX);
         let packet = Head { to: NOBODY, next: route, subflow: 0, size, ecn: Ecn::NotEct };
-        Self { packet, traffic: source.begin(seed), sent: 0 }
+        Self { index, packet, traffic: source.begin(seed), sent: 0 }
     }
 
-    /// A packet for now, if the source is on, and when to ask again; `None`: never.
-    pub(crate) fn act(&mut self, now: Time) -> (Option<Head>, Option<Time>) {
-        let act = self.traffic.act(now);
+    /// Sends a packet now, if it is on, and says when to ask again.
+    pub(crate) fn send(&mut self, world: &mut World) {
+        let act = self.traffic.act(world.now);
         self.sent += u64::from(act.sends);
-        (act.sends.then_some(self.packet), act.again)
+        if act.sends {
+            world.send(&self.packet, Body::Nothing);
+        }
+        if let Some(again) = act.again {
+            world.outbox.schedule(again, Target::Source(self.index));
+        }
     }
 }
