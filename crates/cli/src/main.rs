@@ -107,15 +107,16 @@ impl From<ExitStatus> for Exited {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help goes to standard output and is a success; a reader that goes away is no failure either.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { EXIT_ERROR } else { 0 });
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => run(cli),
+        Err(mistake) if mistake.use_stderr() => {
+            // Where standard error cannot be written to, the exit code says it alone.
+            let _ = mistake.print();
+            return ExitCode::from(EXIT_ERROR);
         }
+        Err(answer) => output::answer(&answer),
     };
-    match run(cli) {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -22,10 +22,18 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
+/// Writes help or the version, which the parser of arguments answers with in place of arguments.
+pub(crate) fn answer(answer: &clap::Error) -> Result<()> {
+    written(answer.print().and_then(|()| io::stdout().flush()))
+}
+
 fn write(parts: &[&str]) -> Result<()> {
     let mut out = io::stdout().lock();
-    let written = parts.iter().try_for_each(|part| out.write_all(part.as_bytes())).and_then(|()| out.flush());
-    written.context("cannot write to standard output")
+    written(parts.iter().try_for_each(|part| out.write_all(part.as_bytes())).and_then(|()| out.flush()))
+}
+
+fn written(outcome: io::Result<()>) -> Result<()> {
+    outcome.context("cannot write to standard output")
 }
 
 /// Checks that a file of the user's could be made, before time is spent on what it is to hold.

@@ -33,12 +33,33 @@ fn help_has_examples_and_mistakes_are_errors() {
     run(["put", "/does/not/exist", "h/x", "--pin", "0"]).fails_with(&["64 hexadecimal digits"]);
 }
 
+/// Calls that print and do no more.
+const PRINTING: [&[&str]; 5] =
+    [&["algorithms", "--json"], &["--help"], &["--version"], &["get", "--help"], &["help", "emu", "check"]];
+
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let mut child = manypath(["algorithms", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    let said: support::Said = child.wait_with_output().unwrap().into();
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    for args in PRINTING {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let said = said(with_stdout(args, writer));
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    for args in PRINTING {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        said(with_stdout(args, full)).fails_with(&["manypath: cannot write to standard output: No space left"]);
+    }
+}
+
+fn with_stdout(args: &[&str], stdout: impl Into<Stdio>) -> Command {
+    let mut command = manypath(args);
+    command.stdout(stdout);
+    command
 }
 
 #[test]
