@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::builder::NonEmptyStringValueParser;
-use manypath_core::{AlgorithmSpec, Priority, Rate};
+use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
 use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathTerms, Trust, Wish};
 
 use crate::algorithms;
@@ -192,8 +192,19 @@ impl FromStr for PriorityArg {
 }
 
 /// Parses `30ms`, `10s`, `2min`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, manypath_core::ParseUnitError> {
-    text.parse::<manypath_core::Duration>().map(|duration| Duration::from_nanos(duration.as_nanos()))
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseUnitError> {
+    parse_span(text).map(Duration::from)
+}
+
+/// The same in the units of the core. Who leaves out the unit most likely means seconds, as the defaults do.
+pub(crate) fn parse_span(text: &str) -> Result<Span, ParseUnitError> {
+    text.parse().map_err(|error| match error {
+        ParseUnitError::MissingUnit { text, .. } => {
+            let example = format!("{}s", text.trim());
+            ParseUnitError::MissingUnit { text, example }
+        }
+        other => other,
+    })
 }
 
 impl ClientArgs {
@@ -274,7 +285,7 @@ impl ClientArgs {
         config.paths = paths;
         config.terms = self.terms();
         config.token = self.token.clone();
-        let patience = manypath_core::Duration::from_secs_f64(self.timeout.as_secs_f64());
+        let patience = Span::from_secs_f64(self.timeout.as_secs_f64());
         config.connect_timeout = config.connect_timeout.min(patience);
         config.transport.linger = patience;
         let (cc, sched) = algorithms.chosen()?;
@@ -350,6 +361,14 @@ mod tests {
         {
             assert!(Cli::try_parse_from(["x", bad]).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_duration_without_a_unit_is_taken_to_be_of_seconds() {
+        let said = |text| parse_duration(text).unwrap_err().to_string();
+        assert_eq!(said("5"), "'5' has no unit: write 5s");
+        assert_eq!(said(" 0.5 "), "' 0.5 ' has no unit: write 0.5s");
+        assert!(said("5m").contains("unknown unit"));
     }
 
     #[test]

@@ -29,6 +29,10 @@ fn help_has_examples_and_mistakes_are_errors() {
         let said = run(args);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{args:?}");
     }
+    let target_rate = ["kernel", "target-rate", "1Mbit", "--cheap", "a", "--dear", "b"];
+    for args in [&["perf", "-c", "h", "--time", "5"][..], &[&target_rate[..], &["--epoch", "5"]].concat()] {
+        run(args).fails_with(&["'5' has no unit: write 5s"]);
+    }
     run(["serve", "/does/not/exist"]).fails_with(&["cannot serve /does/not/exist"]);
     run(["put", "/does/not/exist", "h/x", "--pin", "0"]).fails_with(&["64 hexadecimal digits"]);
 }

@@ -15,6 +15,7 @@ use manypath_kernel::interfaces;
 use manypath_kernel::steering::{Addresses, Change, Found, Steering};
 use serde::Serialize;
 
+use crate::client::parse_span;
 use crate::output::{self, rounded};
 
 /// How often it looks at the connections.
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     dear: String,
 
     /// How long each weight is tried, and the least time between corrections; the second half is measured
-    #[arg(long, value_name = "TIME", default_value = "20s")]
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_span)]
     epoch: Span,
 
     /// Hold what a search found until the paths' rates change, then search again, in place of correcting it
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     search_only: bool,
 
     /// Search again after this long in any case
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
     period: Option<Span>,
 
     /// Print JSON, one line a change
