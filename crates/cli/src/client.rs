@@ -1,6 +1,6 @@
 //! What every client command shares: paths, trust, algorithms, and opening the connection.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,6 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::builder::NonEmptyStringValueParser;
 use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
 use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathTerms, Trust, Wish};
+use rustix::io::Errno;
+use tokio::net::UdpSocket;
 
 use crate::algorithms;
 use crate::schedule_trace::ScheduleTrace;
@@ -278,6 +280,7 @@ impl ClientArgs {
             ),
         };
         let paths = self.paths()?;
+        check_interfaces(&paths).await?;
         if algorithms.target_rate.is_some() {
             self.check_costs(&paths)?;
         }
@@ -295,6 +298,36 @@ impl ClientArgs {
         trace.attach(&mut config.transport);
         manypath_quic::connect(config).await.with_context(|| format!("cannot connect to {host}"))
     }
+}
+
+/// Fails if every path is over an interface that does not exist: the transport would wait for one to appear until it gives the
+/// server up. Beside a path that can come up it may wait: a modem may be plugged in later.
+async fn check_interfaces(paths: &[PathConfig]) -> Result<()> {
+    let mut absent = Vec::new();
+    for path in paths {
+        match &path.bind {
+            Bind::Interface(name) if is_absent(name).await => absent.push(format!("'{name}'")),
+            _ => return Ok(()),
+        }
+    }
+    if !absent.is_empty() {
+        let there = std::fs::read_to_string("/proc/net/dev").unwrap_or_default();
+        bail!("no interface is called {}; there are: {}", absent.join(" or "), interfaces(&there).join(", "));
+    }
+    Ok(())
+}
+
+/// Whether there is no such interface. It is asked as the transport will ask: the kernel knows some by other names, too.
+async fn is_absent(interface: &str) -> bool {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await;
+    let bound = socket.and_then(|socket| socket.bind_device(Some(interface.as_bytes())));
+    // What else stands in the way is for the transport to say.
+    bound.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))
+}
+
+/// The names in `/proc/net/dev`: each stands before a colon, and the headings have none.
+fn interfaces(table: &str) -> Vec<&str> {
+    table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim()).collect()
 }
 
 /// How long to wait until the server knows that the connection is closed.
@@ -361,6 +394,13 @@ mod tests {
         {
             assert!(Cli::try_parse_from(["x", bad]).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn interfaces_are_read_from_their_table() {
+        let table = "Inter-|   Receive                       |  Transmit\n face |bytes    packets |bytes    packets\n    \
+                     lo:   4240       60     4240       60\nenp0s31f6:       0        0        0        0\n";
+        assert_eq!(interfaces(table), ["lo", "enp0s31f6"]);
     }
 
     #[test]

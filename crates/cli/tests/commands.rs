@@ -3,6 +3,7 @@
 mod support;
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::{Place, Server, manypath, run, said};
@@ -87,6 +88,34 @@ fn a_client_waits_for_a_server_no_longer_than_it_was_told() {
     let with = |more: &[&str]| run([&["perf", "-c", &address, "--pin", &pin, "--path", "127.0.0.1"], more].concat());
     with(&["--timeout", "200ms"]).fails_with(&["no path came up within 200ms"]);
     with(&["--target-rate", "8Mbit"]).fails_with(&["write --cost PATH=COST"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_over_an_interface_that_does_not_exist_is_an_error_at_once() {
+    let place = Place::new();
+    let sent = place.file("served/f", 1000);
+    let mut nobody = manypath(["perf", "-c", "127.0.0.1:9", "--pin", &"0".repeat(64)]);
+    nobody.args(["--path", "no-such0", "--path", "other=no-such1"]);
+    let begun = Instant::now();
+    let refused = said(nobody);
+    refused.fails_with(&["no interface is called 'no-such0' or 'no-such1'; there are: "]);
+    assert!(refused.err.split([' ', ',', '\n']).any(|word| word == "lo"), "{}", refused.err);
+    // The transport gives a server up after 15 s.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+
+    // Interfaces that exist are used, and so is an address beside one that does not: it may appear later.
+    let server = Server::start(&place, &[]);
+    for paths in [&["--path", "lo"][..], &["--path", "no-such0", "--path", "127.0.0.1"]] {
+        let to = place.path("got");
+        let target = format!("{}/f", server.address);
+        let mut get = manypath(["get", &target, "--pin", &server.pin, "-o", to.to_str().unwrap()]);
+        get.args(paths);
+        let got = said(get);
+        assert_eq!(got.code, Some(0), "{paths:?}: {}", got.err);
+        assert_eq!(std::fs::read(&to).unwrap(), sent);
+        std::fs::remove_file(&to).unwrap();
+    }
 }
 
 fn perf_server(place: &Place) -> Server {
