@@ -133,7 +133,7 @@ impl Lookup for Quantities {
         let times = self.0.get(TIMES).filter(|times| times.len() == len);
         times
             .map(Vec::as_slice)
-            .ok_or_else(|| EvalError::Wrong(format!("{len} numbers are no time series of this run")))
+            .ok_or_else(|| EvalError::Wrong(format!("a list of length {len} is no time series of this run")))
     }
 }
 
@@ -161,6 +161,8 @@ mod tests {
         assert_eq!(found.get("connection.*.goodput_bps", &[]).unwrap().data, [7.0, 9.0]);
         assert_eq!(found.get("connection.*.subflow.*.lost", &[]).unwrap().data, [1.0, 2.0, 3.0]);
         assert!(matches!(found.get("none", &[]), Err(EvalError::Missing(_))));
+        assert_eq!(found.times(2).unwrap(), [1.0, 2.0]);
+        assert_eq!(found.times(1).unwrap_err().to_string(), "a list of length 1 is no time series of this run");
         found.keep(&["series.link.*".to_owned()]);
         assert!(!found.0.contains_key("series.connection.mp.goodput_bps") && found.0.contains_key("series.time_s"));
     }

@@ -104,12 +104,23 @@ fn summary(sections: &[Section<'_>]) -> String {
     let [holds, fails, missing] = totals(sections);
     let whole = sections.iter().filter(|section| !section.claims.is_empty());
     let whole: Vec<bool> = whole.map(|section| section.counts()[0] == section.claims.len()).collect();
+    let all = holds + fails + missing;
     format!(
-        "{holds} of {} claims hold, {missing} not run; {} of {} figures and tables hold with all their claims.",
-        holds + fails + missing,
+        "{holds} of {all} {}, {missing} not run; {} of {} {}.",
+        either(all, "claim holds", "claims hold"),
         whole.iter().filter(|holds| **holds).count(),
-        whole.len()
+        whole.len(),
+        either(
+            whole.len(),
+            "figure or table holds with all its claims",
+            "figures and tables hold with all their claims"
+        )
     )
+}
+
+/// The words for one, or for another number.
+const fn either(count: usize, one: &'static str, more: &'static str) -> &'static str {
+    if count == 1 { one } else { more }
 }
 
 /// Our numbers with their spread.

@@ -57,8 +57,8 @@ y-label = "Jain's index"
 error = "std"
 "#;
 
-fn experiment() -> Experiment {
-    let texts = [("x-fig1".to_owned(), "x-fig1.toml".to_owned(), EXPERIMENT.to_owned())];
+fn experiment(text: &str) -> Experiment {
+    let texts = [("x-fig1".to_owned(), "x-fig1.toml".to_owned(), text.to_owned())];
     experiments(&texts, Path::new(".")).unwrap().remove(0)
 }
 
@@ -91,7 +91,7 @@ fn run(experiment: &Experiment, seeds: u32, select: &[Vec<usize>], engine: &dyn 
 
 #[test]
 fn a_deviation_is_drawn_no_further_than_the_seeds_went() {
-    let experiment = experiment();
+    let experiment = experiment(EXPERIMENT);
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
     let mut table = Table::new(&experiment, Mode::Quick, 3);
@@ -120,8 +120,7 @@ fn places_do_not_say_the_unit_of_their_axis_again() {
     let figure = "kind = \"bars\"\nx = \"size\"\nx-label = \"buffer (packets)\"";
     let text = EXPERIMENT.replace("[scenario]\n", axis).replacen("kind = \"bars\"\nx = \"cc\"", figure, 1);
     let names = |text: &str| {
-        let texts = [("x-fig1".to_owned(), "x-fig1.toml".to_owned(), text.to_owned())];
-        let experiment = experiments(&texts, Path::new(".")).unwrap().remove(0);
+        let experiment = experiment(text);
         let store = Store::new("nowhere");
         let table = Table::new(&experiment, Mode::Quick, 3);
         let results = Results::read(&experiment, (Mode::Quick, 3), &Simulator, &store).unwrap();
@@ -136,8 +135,25 @@ fn places_do_not_say_the_unit_of_their_axis_again() {
 }
 
 #[test]
+fn one_of_anything_is_not_counted_as_many() {
+    let alone = EXPERIMENT.replace("quick = 3", "quick = 1").replace("\"mpcc-loss\", ", "").replace("mpcc-loss", "lia");
+    let experiment = experiment(&alone);
+    let store = Store::new("nowhere");
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Simulator)];
+    let section = || section(&experiment, (Mode::Quick, 1), &engines, &store).unwrap();
+    let facts = Facts::default();
+    for page in [markdown(&[section()], &facts, "results").0, html(&[section()], &facts)] {
+        let summary = "0 of 1 claim holds, 1 not run; 0 of 1 figure or table holds with all its claims.";
+        assert!(page.contains(summary) && page.contains("p. 0 of 1 quick run."), "{page}");
+    }
+    let two = html(&[section(), section()], &facts);
+    let summary = "0 of 2 claims hold, 2 not run; 0 of 2 figures and tables hold with all their claims.";
+    assert!(two.contains(summary), "{two}");
+}
+
+#[test]
 fn engines_stand_side_by_side_as_far_as_they_have_been_run() {
-    let experiment = experiment();
+    let experiment = experiment(EXPERIMENT);
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path());
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Simulator), Box::new(Faster)];

@@ -11,7 +11,7 @@ pub(crate) trait Lookup {
 
     /// The times of time series of `len` values, in seconds.
     fn times(&self, len: usize) -> Result<&[f64], EvalError> {
-        Err(EvalError::Wrong(format!("there are no time series of {len} values here")))
+        Err(EvalError::Wrong(format!("there is no time series of length {len} here")))
     }
 }
 
@@ -127,6 +127,21 @@ mod tests {
         assert_eq!(value("mean(between(list, 0, 2))").unwrap(), [2.0]);
         assert!(value("mean(none)").unwrap()[0].is_nan());
         assert_eq!(value("-x * (1 + 1)").unwrap(), [-20.0, -40.0, -80.0]);
+    }
+
+    /// A table of metrics, say: it has no times.
+    struct Timeless;
+
+    impl Lookup for Timeless {
+        fn get(&self, _: &str, _: &[Selection]) -> Result<Array, EvalError> {
+            Ok(Array::scalar(1.0))
+        }
+    }
+
+    #[test]
+    fn what_has_no_times_says_so() {
+        let error = evaluate(&Expr::parse("between(x, 1, 3)").unwrap(), &Timeless).unwrap_err();
+        assert_eq!(error.to_string(), "there is no time series of length 1 here");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What other engines gave, beside the one that judges.
 
+use super::either;
 use crate::claim::Verdict;
 use crate::draw::{Drawn, draw};
 use crate::engine::Engine;
@@ -100,7 +101,7 @@ impl Other {
     /// The words above its numbers.
     pub(super) fn title(&self) -> String {
         let each = if self.seeds == 1 { "one seed".to_owned() } else { format!("up to {} seeds", self.seeds) };
-        let runs = if self.runs == 1 { "run" } else { "runs" };
+        let runs = either(self.runs, "run", "runs");
         format!("On {}: {} {} {runs}, {each}.", self.engine.as_str(), self.runs, self.mode.as_str())
     }
 

@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::{Facts, Section, analysis, ours, paper, sign, summary, svg, theirs};
+use super::{Facts, Section, analysis, either, ours, paper, sign, summary, svg, theirs};
 use crate::draw::Drawn;
 use crate::load::PAPERS;
 
@@ -70,13 +70,14 @@ fn one(out: &mut String, section: &Section<'_>) {
     let experiment = section.experiment;
     let _ = write!(
         out,
-        "<section id=\"{0}\"><h3>{0}: {1}</h3>\n<p class=\"soft\">{2}. {3} of {4} {5} runs.</p>\n<p>{6}</p>\n",
+        "<section id=\"{0}\"><h3>{0}: {1}</h3>\n<p class=\"soft\">{2}. {3} of {4} {5} {6}.</p>\n<p>{7}</p>\n",
         escape(&experiment.id),
         escape(&experiment.title),
         escape(&experiment.place),
         section.runs.0,
         section.runs.1,
         section.mode.as_str(),
+        either(section.runs.1, "run", "runs"),
         escape(&experiment.about)
     );
     for (title, drawn) in &section.figures {

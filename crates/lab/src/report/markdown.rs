@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::{Facts, Section, analysis, ours, paper, sign, summary, svg, theirs};
+use super::{Facts, Section, analysis, either, ours, paper, sign, summary, svg, theirs};
 use crate::draw::Drawn;
 use crate::load::PAPERS;
 
@@ -49,13 +49,14 @@ fn one(out: &mut String, section: &Section<'_>, folder: &str, pictures: &mut Vec
     let experiment = section.experiment;
     let _ = write!(
         out,
-        "\n<a id=\"{0}\"></a>\n### {0}: {1}\n\n{2}. {3} of {4} {5} runs.\n\n{6}\n",
+        "\n<a id=\"{0}\"></a>\n### {0}: {1}\n\n{2}. {3} of {4} {5} {6}.\n\n{7}\n",
         experiment.id,
         experiment.title,
         experiment.place,
         section.runs.0,
         section.runs.1,
         section.mode.as_str(),
+        either(section.runs.1, "run", "runs"),
         experiment.about.trim()
     );
     for (index, (title, drawn)) in section.figures.iter().enumerate() {
