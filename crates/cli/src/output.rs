@@ -1,5 +1,6 @@
 //! Standard output: the only place that writes to it. A reader that goes away is not a failure. And where figures go.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -55,8 +56,25 @@ pub(crate) fn svg_place() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// A number with what it counts: `1 run`, `2 runs`.
+pub(crate) fn counted<N: fmt::Display + PartialEq + From<u8>>(number: N, one: &str, more: &str) -> String {
+    let what = if number == N::from(1) { one } else { more };
+    format!("{number} {what}")
+}
+
 /// A number rounded to `digits` decimals: JSON readers need not see the noise of floating point.
 pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits);
     (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_is_singular() {
+        let counted = [0_usize, 1, 2, 101].map(|number| counted(number, "run", "runs"));
+        assert_eq!(counted, ["0 runs", "1 run", "2 runs", "101 runs"]);
+    }
 }

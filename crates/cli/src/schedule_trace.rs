@@ -7,6 +7,8 @@ use anyhow::Result;
 use manypath_output::{Backpressure, TraceFile};
 use manypath_quic::{TracerSource, TransportConfig};
 
+use crate::output::counted;
+
 /// Options of the commands whose schedulers may be traced.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct TraceArgs {
@@ -38,7 +40,8 @@ impl ScheduleTrace {
         let finished = self.0.map(TraceFile::finish).transpose();
         outcome?;
         if let Some(left_out) = finished?.filter(|left_out| *left_out > 0) {
-            eprintln!("The disk was too slow: {left_out} decisions are not in the trace.");
+            let left_out = counted(left_out, "decision is", "decisions are");
+            eprintln!("The disk was too slow: {left_out} not in the trace.");
         }
         Ok(())
     }

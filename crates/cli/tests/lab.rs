@@ -85,7 +85,7 @@ fn an_experiment_is_run_once_and_judged() {
     let lab = |args: &[&str]| lab(folder.path(), args);
     assert!(out(&lab(&["list"])).contains("small"));
     let checked = lab(&["check"]);
-    assert!(out(&checked).contains("0 of 1 claims hold, 1 not run"), "{}", out(&checked));
+    assert!(out(&checked).contains("0 of 1 claim holds, 1 not run"), "{}", out(&checked));
     assert_eq!(checked.status.code(), Some(0));
 
     let run = lab(&["run", "small", "--jobs", "2"]);
@@ -95,7 +95,7 @@ fn an_experiment_is_run_once_and_judged() {
 
     let checked = lab(&["check", "--update"]);
     let text = out(&checked);
-    assert!(text.contains("small.lia-starts-faster") && text.ends_with("1 of 1 claims hold, 0 not run\n"), "{text}");
+    assert!(text.contains("small.lia-starts-faster") && text.ends_with("1 of 1 claim holds, 0 not run\n"), "{text}");
     let wrong = lab(&["check", "--wrong"]);
     assert_eq!(wrong.status.code(), Some(0), "{}", err(&wrong));
     assert!(out(&wrong).contains("does not hold"));
@@ -125,6 +125,19 @@ fn an_experiment_is_run_once_and_judged() {
     assert!(out(&lab(&["run", "small", "--full"])).starts_with("2 runs made, 4 there already"));
     let compared = lab(&["compare", "lia", "mpcc-loss"]);
     assert!(out(&compared).contains("small              full "), "{}", out(&compared));
+}
+
+#[test]
+fn one_run_is_not_counted_as_many() {
+    let folder = folder();
+    let lab = |args: &[&str]| out(&lab(folder.path(), args));
+    let one = ["run", "small", "--case", "cc=lia", "--seeds", "1"];
+    let planned = lab(&[&one[..], &["--dry-run"]].concat());
+    assert!(planned.contains("      1 run  ") && planned.contains("\n1 run to make"), "{planned}");
+    assert_eq!(lab(&one).trim(), "1 run made, 0 there already, 0 failed (quick)");
+    let log = std::fs::read_to_string(folder.path().join("lab-results/log.txt")).unwrap();
+    assert!(log.contains(": 1 run in "), "{log}");
+    assert_eq!(lab(&["report", "--docs", "docs"]), "lab-report.html: 1 experiment\ndocs/results.md: 2 pictures\n");
 }
 
 #[test]
@@ -162,7 +175,7 @@ fn claims_of_an_algorithm_fail_when_it_is_another() {
     let run = lab(folder.path(), &["run", "small"]);
     assert_eq!(out(&run).trim(), "4 runs made, 0 there already, 0 failed (quick)", "{}", err(&run));
     let checked = out(&lab(folder.path(), &["check"]));
-    assert!(checked.contains("does not hold") && checked.ends_with("0 of 1 claims hold, 0 not run\n"), "{checked}");
+    assert!(checked.contains("does not hold") && checked.ends_with("0 of 1 claim holds, 0 not run\n"), "{checked}");
 }
 
 #[test]

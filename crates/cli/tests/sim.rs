@@ -144,6 +144,7 @@ fn seeds_run_side_by_side_and_give_the_same_on_any_number_of_threads() {
     assert_ne!(reports[0]["goodput_bps"], reports[1]["goodput_bps"]);
     let table = with(&["--seeds", "2"]).out;
     assert!(table.contains("2 runs from seed 1") && table.contains(" .. "), "{table}");
+    assert!(with(&["--seeds", "1"]).out.contains(" 1 run from seed 1\n"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::CheckFailed;
 use crate::client::parse_duration;
-use crate::output::{self, rounded};
+use crate::output::{self, counted, rounded};
 
 /// Rates may be off by so much.
 const RATE_ERROR: f64 = 0.01;
@@ -150,7 +150,11 @@ fn load_rows(check: LoadCheck) -> [Row; 2] {
         },
         Row {
             what: "the same, how late".to_owned(),
-            measured: format!("p99 {} ms, {} packets dropped unread", millis(check.late_p99), check.kernel_drops),
+            measured: format!(
+                "p99 {} ms, {} dropped unread",
+                millis(check.late_p99),
+                counted(check.kernel_drops, "packet", "packets")
+            ),
             bound: format!("p99 at most {ADDED_DELAY}, none dropped"),
             holds: check.late_p99 <= ADDED_DELAY && check.kernel_drops == 0,
         },
@@ -160,10 +164,26 @@ fn load_rows(check: LoadCheck) -> [Row; 2] {
 fn table(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let Report { load_average, processors, woken_late, .. } = report;
-    writeln!(text, "load average {load_average} on {processors} processors, which wake a thread late by {woken_late}")?;
+    let processors = counted(*processors, "processor, which wakes", "processors, which wake");
+    writeln!(text, "load average {load_average} on {processors} a thread late by {woken_late}")?;
     for Row { what, measured, bound, holds } in &report.checks {
         let verdict = if *holds { "ok" } else { "NO" };
         writeln!(text, "{verdict}  {what:<24} {measured:<56} {bound}")?;
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_processor_is_not_counted_as_many() {
+        let woken = |processors| {
+            let woken_late = "50us".to_owned();
+            table(&Report { load_average: 0.5, processors, woken_late, checks: Vec::new() }).unwrap()
+        };
+        assert_eq!(woken(1), "load average 0.5 on 1 processor, which wakes a thread late by 50us\n");
+        assert_eq!(woken(2), "load average 0.5 on 2 processors, which wake a thread late by 50us\n");
+    }
 }

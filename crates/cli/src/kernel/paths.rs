@@ -9,7 +9,7 @@ use manypath_kernel::path_manager::{Endpoint, Limits, MAX_ENDPOINTS, PathManager
 use manypath_kernel::paths::{Finding, Paths, Plan};
 use serde::Serialize;
 
-use crate::output;
+use crate::output::{self, counted};
 
 /// Show or set which paths the kernel's Multipath TCP uses
 ///
@@ -122,10 +122,9 @@ fn describe(endpoint: &Endpoint) -> String {
 }
 
 fn describe_limits(limits: Limits) -> String {
-    format!(
-        "limits: {} extra subflows a connection, {} announced addresses accepted",
-        limits.subflows, limits.accepted_addresses
-    )
+    let subflows = counted(limits.subflows, "extra subflow", "extra subflows");
+    let addresses = counted(limits.accepted_addresses, "announced address", "announced addresses");
+    format!("limits: {subflows} a connection, {addresses} accepted")
 }
 
 /// What `--json` prints.
@@ -167,4 +166,16 @@ fn table(state: &Paths, findings: &[Finding]) -> Result<String> {
         writeln!(text, "\nwarning: {}\n  remedy: {}", finding.what, finding.remedy)?;
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_subflow_is_not_counted_as_many() {
+        let said = |subflows, accepted_addresses| describe_limits(Limits { subflows, accepted_addresses });
+        assert_eq!(said(1, 1), "limits: 1 extra subflow a connection, 1 announced address accepted");
+        assert_eq!(said(2, 0), "limits: 2 extra subflows a connection, 0 announced addresses accepted");
+    }
 }

@@ -7,7 +7,8 @@ use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Status, Verdict};
 use serde::Serialize;
 
 use super::place::{Length, Place, chosen, parse_engine, results};
-use crate::{CheckFailed, output};
+use crate::CheckFailed;
+use crate::output::{self, counted};
 
 /// Judge the papers' claims by what has been run
 ///
@@ -138,7 +139,8 @@ fn print(rows: &[Row<'_>]) -> Result<()> {
         )?;
     }
     let count = |word| rows.iter().filter(|row| row.verdict == word).count();
-    write!(text, "{} of {} claims hold, {} not run", count("holds"), rows.len(), count("not run"))?;
+    let all = counted(rows.len(), "claim holds", "claims hold");
+    write!(text, "{} of {all}, {} not run", count("holds"), count("not run"))?;
     output::line(&text)
 }
 

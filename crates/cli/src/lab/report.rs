@@ -7,7 +7,7 @@ use manypath_lab::{Engine, Experiment, Facts, Mode, Section, Store, engine, html
 use manypath_output::write_file;
 
 use super::place::{Length, Place, chosen, log};
-use crate::output;
+use crate::output::{self, counted};
 
 /// Draw the figures and write a page
 ///
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     let facts = facts(args, &sections)?;
     write_file(&args.html, html(&sections, &facts).as_bytes())?;
-    output::line(&format!("{}: {} experiments", args.html.display(), sections.len()))?;
+    output::line(&format!("{}: {}", args.html.display(), counted(sections.len(), "experiment", "experiments")))?;
     if let Some(docs) = &args.docs {
         let (text, pictures) = markdown(&sections, &facts, "results");
         let folder = docs.join("results");
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         }
         let path = docs.join("results.md");
         write_file(&path, text.as_bytes())?;
-        output::line(&format!("{}: {} pictures", path.display(), pictures.len()))?;
+        output::line(&format!("{}: {}", path.display(), counted(pictures.len(), "picture", "pictures")))?;
     }
     Ok(())
 }

@@ -12,8 +12,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use manypath_lab::{Engine, EngineKind, Experiment, Failure, Mode, Plan, engine, runs_needed};
 
 use super::place::{Length, Place, add_to_log, axis_value, chosen, parse_engine};
+use crate::CheckFailed;
 use crate::interrupt::Interrupt;
-use crate::{CheckFailed, output};
+use crate::output::{self, counted};
 
 /// The most runs of a case: the list of all runs is in memory.
 const MAX_SEEDS: i64 = 10_000;
@@ -120,7 +121,8 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         held += outcome.held;
         for (reason, count) in by_reason(&outcome.skipped) {
             skipped += count;
-            bar.suspend(|| eprintln!("{}: {count} runs skipped: {reason}", plan.experiment().id));
+            let count = counted(count, "run", "runs");
+            bar.suspend(|| eprintln!("{}: {count} skipped: {reason}", plan.experiment().id));
         }
         for failure in &outcome.failures {
             bar.suspend(|| eprintln!("{}: {}", failure.run, failure.reason));
@@ -130,15 +132,16 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
             bar.finish_and_clear();
             let ended = format!(", interrupted within {}", plan.experiment().id);
             remember(&args.place, mode, made, (begun.elapsed(), &ended), jobs)?;
-            bail!("interrupted after {made} runs, which are kept: the same command goes on from here");
+            let made = counted(made, "run, which is kept", "runs, which are kept");
+            bail!("interrupted after {made}: the same command goes on from here");
         }
     }
     bar.finish_and_clear();
     remember(&args.place, mode, made, (begun.elapsed(), ""), jobs)?;
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
-    let failed = failures.len();
-    output::line(&format!("{made} runs made, {held} there already{skipped}, {failed} failed ({})", mode.as_str()))?;
-    if failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{failed} runs failed")).into()) }
+    let (made, failed) = (counted(made, "run", "runs"), failures.len());
+    output::line(&format!("{made} made, {held} there already{skipped}, {failed} failed ({})", mode.as_str()))?;
+    if failed == 0 { Ok(()) } else { Err(CheckFailed(format!("{} failed", counted(failed, "run", "runs"))).into()) }
 }
 
 /// Notes how runs were made: how many, in what time, and how the command ended if it did not come to its end.
@@ -148,9 +151,10 @@ fn remember(place: &Place, mode: Mode, made: usize, (time, ended): (Duration, &s
     }
     let command = without_places(std::env::args().skip(1)).join(" ");
     let (mode, seconds, version) = (mode.as_str(), time.as_secs_f64(), env!("CARGO_PKG_VERSION"));
+    let made = counted(made, "run", "runs");
     add_to_log(
         place,
-        &format!("{mode}: manypath {command}: {made} runs in {seconds:.0} s{ended}, {jobs} at once, version {version}"),
+        &format!("{mode}: manypath {command}: {made} in {seconds:.0} s{ended}, {jobs} at once, version {version}"),
     )
 }
 
@@ -196,12 +200,15 @@ fn dry_run(plans: &[(Plan<'_>, Box<dyn Engine>)], jobs: usize) -> Result<()> {
         } else {
             plan.cost() / WORK_PER_SECOND / jobs as f64
         };
-        writeln!(text, "{:18} {:>6} runs {:>8.0} s", plan.experiment().id, plan.len(), seconds)?;
+        // The space keeps the numbers in their column.
+        let count = counted(plan.len(), "run ", "runs");
+        writeln!(text, "{:18} {count:>11} {seconds:>8.0} s", plan.experiment().id)?;
         runs += plan.len();
         total += seconds;
     }
     let time = if total < 120.0 { format!("{total:.0} s") } else { format!("{:.0} min", total / 60.0) };
-    write!(text, "{runs} runs to make, about {time} with {jobs} at once on an idle machine")?;
+    let runs = counted(runs, "run", "runs");
+    write!(text, "{runs} to make, about {time} with {jobs} at once on an idle machine")?;
     output::line(&text)
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use manypath_sim::Report;
 
+use crate::output::counted;
+
 /// The mean of values and their range.
 struct Spread {
     mean: f64,
@@ -33,7 +35,8 @@ impl Spread {
 pub(super) fn table(reports: &[Report]) -> Result<String> {
     let mut text = String::new();
     let [first, ..] = reports else { return Ok(text) };
-    writeln!(text, "{}: {} s, {} runs from seed {}", first.scenario, first.duration_s, reports.len(), first.seed)?;
+    let runs = counted(reports.len(), "run", "runs");
+    writeln!(text, "{}: {} s, {runs} from seed {}", first.scenario, first.duration_s, first.seed)?;
     writeln!(text, "{:32} {:>10} {:>22} {:>10}", "connection", "Mbit/s", "range over seeds", "resent")?;
     for (index, connection) in first.connections.iter().enumerate() {
         let each = || reports.iter().filter_map(|report| report.connections.get(index));
