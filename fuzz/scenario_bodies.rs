@@ -9,7 +9,8 @@ use std::path::Path;
 
 use manypath_core::{Duration, Time};
 use manypath_scenario::{Override, Scenario, ScenarioError, parse_with};
-use manypath_sim::{Observer, RunError, run_observed};
+use manypath_session::{Traced, Tracer};
+use manypath_sim::{Observer, run_observed};
 
 /// Reads bytes as overrides, one a line, and after a NUL the file; without a NUL all is the file.
 fn read(bytes: &[u8]) -> Option<(String, Result<Scenario, ScenarioError>)> {
@@ -66,16 +67,32 @@ fn check_scenario(scenario: &Scenario) {
     assert_eq!(names.len(), scenario.connections.len() + scenario.sources.len());
 }
 
-/// Ends the run at its first look.
-struct Brief;
+/// Ends the run after some looks, and may have its decisions traced.
+struct Brief {
+    looks: u32,
+    traced: bool,
+}
 
 impl Observer for Brief {
     fn on_progress(&mut self, _now: Time) -> ControlFlow<()> {
-        ControlFlow::Break(())
+        self.looks += 1;
+        if self.looks == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn tracer(&mut self, _connection: usize) -> Option<Box<dyn Tracer>> {
+        self.traced.then(|| -> Box<dyn Tracer> { Box::new(Deaf) })
     }
 }
 
-/// What is a scenario can be run, or is refused with a reason: for some tens of thousands of events.
+#[derive(Debug)]
+struct Deaf;
+
+impl Tracer for Deaf {
+    fn on_decision(&mut self, _decision: &Traced) {}
+}
+
+/// What is a scenario can be run, or is refused with a reason: for some tens of thousands of events. What ends by then is the same
+/// with its decisions traced, which the simulator does event after event, and otherwise in windows of time.
 pub(crate) fn simulation(bytes: &[u8]) {
     let Some((_, Ok(mut scenario))) = read(bytes) else { return };
     if scenario.connections.len() > 8 || scenario.links.len() > 80 {
@@ -84,9 +101,19 @@ pub(crate) fn simulation(bytes: &[u8]) {
     scenario.duration = scenario.duration.min(Duration::from_secs(2));
     scenario.warmup = scenario.warmup.min(scenario.duration / 2);
     scenario.sample = scenario.sample.map(|interval| interval.max(scenario.duration / 100));
-    match run_observed(&scenario, 1, &mut Brief) {
-        Ok(report) => assert!(report.goodput_bps >= 0.0),
-        Err(RunError::Stopped) => {}
-        Err(error) => assert!(!error.is_bug(), "{error}"),
+    let run = |traced| match run_observed(&scenario, 1, &mut Brief { looks: 0, traced }) {
+        Ok(report) => {
+            assert!(report.goodput_bps >= 0.0);
+            Some(report.to_json())
+        }
+        Err(error) => {
+            assert!(!error.is_bug(), "{error}");
+            None
+        }
+    };
+    if let Some(report) = run(false)
+        && let Some(traced) = run(true)
+    {
+        assert!(report == traced, "windows of time change the outcome");
     }
 }
