@@ -4,9 +4,9 @@
 //! all links from now is on its way already, and what an end does until then concerns no other end. A window gathers these
 //! events ([`Inbox`]), lets each end have all of its own in a row, and keeps what they send and schedule ([`Outbox`]) until
 //! all have acted. Then that is done in the order in which event after event would have done it (of one event, packets before
-//! timers): the outcome is the same, to the bit. Conservative simulators do this to run in parallel (Nicol, "The cost of conservative synchronization in parallel
-//! discrete event simulations", J. ACM 40(2), 1993); here it is for the cache, which holds a few connections but not a
-//! thousand. docs/decisions/windows.md has the measurements.
+//! timers): the outcome is the same, to the bit. Conservative simulators do this to run in parallel (Nicol, "The cost of
+//! conservative synchronization in parallel discrete event simulations", J. ACM 40(2), 1993); here it is for the cache, which
+//! holds a few connections but not a thousand. docs/decisions/windows.md has the measurements.
 
 use core::cmp::Reverse;
 use core::ops::RangeInclusive;
