@@ -10,8 +10,8 @@
 //!   rate, and those packets belong to no interval.
 //! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it is discarded and repeated. In slow start, after `MAX_REPEATS` of the latter kind the sender
 //!   cannot do this rate, and goes back.
-//! - A timeout halves the rate and probes anew, as Vivace's release does. When the subflow is heard again, its capacity is
-//!   unknown: slow start, from that rate.
+//! - A timeout halves the rate and probes anew, as Vivace's release does. When a subflow that had failed is used again, its
+//!   capacity is unknown: slow start, from that rate.
 
 use manypath_core::{Bytes, Duration, Rate, SubflowView, Time};
 use rand_core::Rng;

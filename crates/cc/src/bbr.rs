@@ -68,6 +68,12 @@ pub struct Bbr {
     cycle_at: Time,
     /// When the stay in ProbeRTT may end, once the window is small; and the round it must outlast.
     probe_done: Option<(Time, u64)>,
+    /// Packets that left before so much was delivered measure the small window of ProbeRTT, not the path.
+    small_until: Option<Bytes>,
+    /// Whether sending began again after an idle time and nothing was heard since (draft s4.3.4.4 `BBR.idle_restart`).
+    from_idle: bool,
+    /// Whether the first rate was set by a measured round-trip time (Linux: `has_seen_rtt`).
+    has_rtt: bool,
     /// The window to return to after ProbeRTT or recovery.
     prior_cwnd: f64,
     /// The round until which packets are conserved; `None` outside of recovery.
@@ -100,6 +106,9 @@ impl Bbr {
             cycle: 0,
             cycle_at: Time::ZERO,
             probe_done: None,
+            small_until: None,
+            from_idle: false,
+            has_rtt: false,
             prior_cwnd: 0.0,
             conserve: None,
             in_recovery: false,
@@ -127,22 +136,25 @@ impl Bbr {
     fn on_ack(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
         let in_flight = view.in_flight.as_f64();
         let new_round = self.rounds.on_ack(acked, view.delivered);
-        self.update_bandwidth(acked, view);
+        // Draft s4.3.5: samples of ProbeRTT count as those that the application limited.
+        let limited = view.rate_app_limited || self.small_until.is_some_and(|until| acked.delivered_at_send <= until);
+        self.update_bandwidth(acked, limited);
         self.check_cycle(now, in_flight);
-        if new_round {
-            self.check_full_pipe(view);
+        if new_round && !limited {
+            self.check_full_pipe();
         }
         self.check_drain(now, in_flight);
-        self.update_rtprop(now, acked, in_flight, new_round);
+        self.update_rtprop(now, acked, view);
+        self.from_idle = false;
         self.recover(acked);
         self.set_pacing(view);
         self.set_cwnd(acked.bytes.as_f64(), in_flight, view.delivered.as_f64());
     }
 
     /// Draft s4.1.1.3. What the application limited is the rate's sample: a window that is not filled says nothing about it.
-    fn update_bandwidth(&mut self, acked: &Acked, view: &SubflowView) {
+    fn update_bandwidth(&mut self, acked: &Acked, limited: bool) {
         let rate = acked.delivery_rate.as_bps();
-        if rate > 0.0 && (!view.rate_app_limited || rate >= self.btlbw()) {
+        if rate > 0.0 && (!limited || rate >= self.btlbw()) {
             self.bandwidth.update(Time::from_nanos(self.rounds.count()), rate);
         }
     }
@@ -170,8 +182,8 @@ impl Bbr {
     }
 
     /// Draft s4.3.2.2.
-    fn check_full_pipe(&mut self, view: &SubflowView) {
-        if self.filled || view.rate_app_limited {
+    fn check_full_pipe(&mut self) {
+        if self.filled {
             return;
         }
         if self.btlbw() >= self.full_bandwidth * FULL_GROWTH {
@@ -206,13 +218,15 @@ impl Bbr {
     }
 
     /// Draft s4.1.2.3 and s4.3.5.
-    fn update_rtprop(&mut self, now: Time, acked: &Acked, in_flight: f64, new_round: bool) {
-        let expired = now.since(self.rtprop_at) > RTPROP_SPAN;
+    fn update_rtprop(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
+        // Before the first sample nothing is old, however late the subflow begins.
+        let expired = self.rtprop.is_some() && now.since(self.rtprop_at) > RTPROP_SPAN;
         if self.rtprop.is_none_or(|rtprop| acked.rtt <= rtprop) || expired {
             self.rtprop = Some(acked.rtt);
             self.rtprop_at = now;
         }
-        if expired && self.state != State::ProbeRtt {
+        // An idle time has drained the queue: what is measured after it needs no small window.
+        if expired && !self.from_idle && self.state != State::ProbeRtt {
             self.state = State::ProbeRtt;
             self.pacing_gain = 1.0;
             self.cwnd_gain = 1.0;
@@ -222,22 +236,26 @@ impl Bbr {
         if self.state != State::ProbeRtt {
             return;
         }
+        self.small_until = Some(view.delivered + view.in_flight);
         match self.probe_done {
-            None if in_flight <= MIN_WINDOW * self.mss => {
+            None if view.in_flight.as_f64() <= MIN_WINDOW * self.mss => {
+                self.rounds = self.rounds.restarted_at(view.delivered);
                 self.probe_done = Some((now + PROBE_RTT_TIME, self.rounds.count() + 1));
             }
-            Some((at, round)) if now >= at && new_round && self.rounds.count() >= round => {
-                self.rtprop_at = now;
-                self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
-                if self.filled {
-                    self.enter_probe_bandwidth(now);
-                } else {
-                    self.state = State::Startup;
-                    self.pacing_gain = HIGH_GAIN;
-                    self.cwnd_gain = HIGH_GAIN;
-                }
-            }
+            Some((at, round)) if now >= at && self.rounds.count() >= round => self.leave_probe_rtt(now),
             _ => {}
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, now: Time) {
+        self.rtprop_at = now;
+        self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
+        if self.filled {
+            self.enter_probe_bandwidth(now);
+        } else {
+            self.state = State::Startup;
+            self.pacing_gain = HIGH_GAIN;
+            self.cwnd_gain = HIGH_GAIN;
         }
     }
 
@@ -257,13 +275,12 @@ impl Bbr {
 
     /// Draft s4.2.1.
     fn set_pacing(&mut self, view: &SubflowView) {
-        if self.btlbw() <= 0.0 {
-            let rtt = view.srtt.unwrap_or(INITIAL_RTT).as_secs_f64().max(1e-6);
-            self.pacing = HIGH_GAIN * self.initial_window * 8.0 / rtt;
-            return;
+        if let Some(srtt) = view.srtt.filter(|_| !self.has_rtt) {
+            self.has_rtt = true;
+            self.pacing = HIGH_GAIN * self.initial_window * 8.0 / srtt.as_secs_f64().max(1e-6);
         }
         let rate = self.pacing_gain * self.btlbw() * PACING_MARGIN;
-        if self.filled || rate > self.pacing {
+        if rate > 0.0 && (self.filled || rate > self.pacing) {
             self.pacing = rate;
         }
     }
@@ -284,14 +301,32 @@ impl Bbr {
         }
     }
 
+    /// Draft s4.3.4.4 `BBRHandleRestartFromIdle`: an idle pipe is filled at the bandwidth, not at a probe's.
+    fn on_sent(&mut self, bytes: Bytes, view: &SubflowView) {
+        if view.in_flight == bytes && view.app_limited {
+            self.from_idle = true;
+            if self.state == State::ProbeBandwidth {
+                self.pacing = self.btlbw() * PACING_MARGIN;
+            }
+        }
+    }
+
     /// Draft s4.2.3.3: what is in flight is conserved for a round trip.
-    fn on_congestion(&mut self, in_flight: f64) {
+    fn on_congestion(&mut self, view: &SubflowView) {
         if !self.in_recovery {
             self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
             self.in_recovery = true;
         }
-        self.cwnd = in_flight.max(self.mss) + self.mss;
+        self.cwnd = view.in_flight.as_f64().max(self.mss) + self.mss;
+        self.rounds = self.rounds.restarted_at(view.delivered);
         self.conserve = Some(self.rounds.count());
+    }
+
+    /// Draft s4.2.3.3: what was lost does not leave again at once.
+    fn on_lost(&mut self, bytes: Bytes) {
+        if self.in_recovery {
+            self.cwnd = (self.cwnd - bytes.as_f64()).max(self.mss);
+        }
     }
 
     /// Draft s4.2.3.3: one packet, and back to the old window when something is heard.
@@ -306,8 +341,10 @@ impl Bbr {
 impl PathController for Bbr {
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
+            Event::Sent { bytes, .. } => self.on_sent(*bytes, view),
             Event::Acked(acked) => self.on_ack(now, acked, view),
-            Event::Congestion { .. } => self.on_congestion(view.in_flight.as_f64()),
+            Event::Lost { bytes, .. } => self.on_lost(*bytes),
+            Event::Congestion { .. } => self.on_congestion(view),
             Event::Timeout => self.on_timeout(),
             _ => {}
         }

@@ -4,8 +4,7 @@
 //! short-term one from what was lost since. Gains and thresholds are in the file `model.rs`, which also keeps what every packet saw.
 //!
 //! Every packet is acknowledged by itself here: where the draft looks at one ACK's delivery rate once a round, this takes the
-//! largest of the round. Spurious losses are not undone: no engine reports them. The restart from idle (s5.4) needs nothing,
-//! since the engine paces from its own clock.
+//! largest of the round. Spurious losses are not undone: no engine reports them.
 
 use manypath_core::{Bytes, Duration, Rate, SubflowView, Time, WindowedMax};
 use rand_core::Rng;
@@ -76,6 +75,12 @@ pub struct Bbr3 {
     probe_rtt_at: Time,
     /// When the stay in ProbeRTT may end, and the round it must outlast.
     probe_done: Option<(Time, u64)>,
+    /// Packets that left before so much was delivered measure the small window of ProbeRTT, not the path.
+    small_until: Option<Bytes>,
+    /// Whether sending began again after an idle time and nothing was heard since (s5.4 `idle_restart`).
+    from_idle: bool,
+    /// Whether the first rate was set by a measured round-trip time (s5.6.2).
+    has_rtt: bool,
     cycle_at: Time,
     probe_wait: Duration,
     rounds_since_probe: u64,
@@ -121,6 +126,9 @@ impl Bbr3 {
             probe_rtt_min: None,
             probe_rtt_at: Time::ZERO,
             probe_done: None,
+            small_until: None,
+            from_idle: false,
+            has_rtt: false,
             cycle_at: Time::ZERO,
             probe_wait: Duration::ZERO,
             rounds_since_probe: 0,
@@ -177,21 +185,24 @@ impl Bbr3 {
             self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
         }
         let new_round = self.rounds.on_ack(acked, view.delivered);
+        // s5.3.4: samples of ProbeRTT count as those that the application limited.
+        let limited = view.rate_app_limited || self.small_until.is_some_and(|until| acked.delivered_at_send <= until);
         self.round_bandwidth = self.round_bandwidth.max(acked.delivery_rate.as_bps());
         self.round_delivered += bytes;
         let probing = matches!(self.state, State::Startup | State::Refill | State::Up);
-        self.model.on_ack(acked, view, probing, self.cwnd);
+        self.model.on_ack(acked, view.delivered, limited, probing, self.cwnd);
         if new_round {
-            self.on_round(view.rate_app_limited);
+            self.on_round(limited);
         }
         self.update_extra_acked(now, bytes);
         self.check_drain(now, in_flight);
-        self.end_ack_phase(view.rate_app_limited, new_round);
+        self.end_ack_phase(limited, new_round);
         if let Some(flight) = flight {
             self.adapt_long_term(&flight, bytes, new_round, cwnd_limited);
         }
         self.update_cycle(now, view, new_round, cwnd_limited);
-        self.update_min_rtt(now, acked, in_flight, new_round);
+        self.update_min_rtt(now, acked, view);
+        self.from_idle = false;
         self.set_pacing(view);
         self.set_cwnd(bytes, view.delivered.as_f64());
     }
@@ -359,8 +370,9 @@ impl Bbr3 {
     }
 
     /// s5.5.7 and s5.3.4.
-    fn update_min_rtt(&mut self, now: Time, acked: &Acked, in_flight: f64, new_round: bool) {
-        let probe_expired = now.since(self.probe_rtt_at) > PROBE_RTT_INTERVAL;
+    fn update_min_rtt(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
+        // Before the first sample nothing is old, however late the subflow begins.
+        let probe_expired = self.probe_rtt_min.is_some() && now.since(self.probe_rtt_at) > PROBE_RTT_INTERVAL;
         if probe_expired || self.probe_rtt_min.is_none_or(|rtt| acked.rtt < rtt) {
             self.probe_rtt_min = Some(acked.rtt);
             self.probe_rtt_at = now;
@@ -370,7 +382,8 @@ impl Bbr3 {
             self.min_rtt = self.probe_rtt_min;
             self.min_rtt_at = self.probe_rtt_at;
         }
-        if self.state != State::ProbeRtt && probe_expired {
+        // An idle time has drained the queue: what is measured after it needs no small window.
+        if self.state != State::ProbeRtt && probe_expired && !self.from_idle {
             self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
             self.probe_done = None;
             self.ack_phase = AckPhase::Stopping;
@@ -379,35 +392,48 @@ impl Bbr3 {
         if self.state != State::ProbeRtt {
             return;
         }
+        self.small_until = Some(view.delivered + view.in_flight);
         match self.probe_done {
-            None if in_flight <= self.probe_rtt_window() => {
+            None if view.in_flight.as_f64() <= self.probe_rtt_window() => {
+                self.rounds = self.rounds.restarted_at(view.delivered);
                 self.probe_done = Some((now + PROBE_RTT_TIME, self.rounds.count() + 1));
             }
-            Some((at, round)) if now >= at && new_round && self.rounds.count() >= round => {
-                self.probe_rtt_at = now;
-                self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
-                self.model.reset_short_term();
-                if self.full_reached {
-                    self.start_down(now);
-                    self.state = State::Cruise;
-                } else {
-                    self.state = State::Startup;
-                }
-            }
+            Some((at, round)) if now >= at && self.rounds.count() >= round => self.leave_probe_rtt(now),
             _ => {}
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, now: Time) {
+        self.probe_rtt_at = now;
+        self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
+        self.model.reset_short_term();
+        if self.full_reached {
+            self.start_down(now);
+            self.state = State::Cruise;
+        } else {
+            self.state = State::Startup;
+        }
+    }
+
+    /// s5.4 `BBRHandleRestartFromIdle`: an idle pipe is filled at the bandwidth, not at a probe's, and has been measured.
+    fn restart(&mut self, now: Time) {
+        self.from_idle = true;
+        if self.is_probing_bandwidth() {
+            self.pacing = self.model.bandwidth() * PACING_MARGIN;
+        } else if self.state == State::ProbeRtt && self.probe_done.is_some_and(|(at, _)| now >= at) {
+            self.leave_probe_rtt(now);
         }
     }
 
     /// s5.6.2.
     fn set_pacing(&mut self, view: &SubflowView) {
         let gain = gains(self.state).0;
-        if self.model.max_bandwidth() <= 0.0 {
-            let rtt = view.srtt.unwrap_or(INITIAL_RTT).as_secs_f64().max(1e-6);
-            self.pacing = gain * self.initial_window * 8.0 / rtt;
-            return;
+        if let Some(srtt) = view.srtt.filter(|_| !self.has_rtt) {
+            self.has_rtt = true;
+            self.pacing = gain * self.initial_window * 8.0 / srtt.as_secs_f64().max(1e-6);
         }
         let rate = gain * self.model.bandwidth() * PACING_MARGIN;
-        if self.full_reached || rate > self.pacing {
+        if rate > 0.0 && (self.full_reached || rate > self.pacing) {
             self.pacing = rate;
         }
     }
@@ -471,7 +497,10 @@ impl Bbr3 {
 impl PathController for Bbr3 {
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
-            Event::Sent { packet, app_limited, .. } => {
+            Event::Sent { packet, bytes, app_limited } => {
+                if view.in_flight == *bytes && view.app_limited {
+                    self.restart(now);
+                }
                 self.flights.send(*packet, view.in_flight.as_f64(), *app_limited);
             }
             Event::Acked(acked) => self.on_ack(now, acked, view),

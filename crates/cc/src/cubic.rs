@@ -85,6 +85,8 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// Since when the application has limited sending, within the stage.
     limited_since: Option<Time>,
+    /// When something was acknowledged last.
+    heard_at: Option<Time>,
     /// What ends slow start early.
     slow_start: SlowStart,
 }
@@ -102,6 +104,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             limited_since: None,
+            heard_at: None,
             slow_start: SlowStart::new(config.hystart),
         }
     }
@@ -120,6 +123,20 @@ impl Cubic {
         Epoch { start: now, k, w_max: w_max.max(self.cwnd), w_est: self.cwnd }
     }
 
+    /// RFC 9438 s5.8: time in which the window could not be used does not count: while the application limits sending, and
+    /// while it sends nothing.
+    fn leave_out(&mut self, now: Time, acked: &Acked) {
+        let heard_at = self.heard_at.replace(now).unwrap_or(now);
+        let Some(epoch) = &mut self.epoch else { return };
+        if self.limited_since.is_none() {
+            // Of a packet that left after all before it were acknowledged.
+            epoch.start += acked.sent_at.since(heard_at);
+        }
+        if acked.app_limited {
+            self.limited_since.get_or_insert(now);
+        }
+    }
+
     fn on_ack(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
         let segments = acked.bytes.as_f64() / self.mss;
         let rtt = view.srtt.unwrap_or(acked.rtt);
@@ -135,7 +152,6 @@ impl Cubic {
         }
         let mut epoch = self.epoch.unwrap_or_else(|| self.start_epoch(now));
         if let Some(since) = self.limited_since.take() {
-            // RFC 9438 s5.8: time in which the window could not be used does not count.
             epoch.start += now.since(since);
         }
         let t = now.since(epoch.start).as_secs_f64();
@@ -191,10 +207,12 @@ impl Cubic {
 impl PathController for Cubic {
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
-            Event::Acked(acked) if acked.app_limited && self.epoch.is_some() => {
-                self.limited_since.get_or_insert(now);
+            Event::Acked(acked) => {
+                self.leave_out(now, acked);
+                if !acked.in_recovery && !acked.app_limited {
+                    self.on_ack(now, acked, view);
+                }
             }
-            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view),
             Event::Congestion { .. } => self.on_congestion(MIN_WINDOW),
             Event::Penalised => self.on_penalty(),
             // RFC 9438 s4.6: one segment is enough after a mark.
@@ -233,12 +251,17 @@ mod tests {
     }
 
     fn ack(cubic: &mut Cubic, millis: u64, app_limited: bool) {
+        ack_of(cubic, 0, millis, app_limited);
+    }
+
+    /// Of a packet that left at `sent`.
+    fn ack_of(cubic: &mut Cubic, sent: u64, millis: u64, app_limited: bool) {
         let mut view = SubflowView::new(SubflowId(0), Bytes::new(MSS));
         view.srtt = Some(Duration::from_millis(100));
         let acked = Acked {
             packet: PacketNumber(0),
             bytes: Bytes::new(MSS),
-            sent_at: Time::ZERO,
+            sent_at: Time::from_millis(sent),
             rtt: Duration::from_millis(100),
             delivery_rate: Rate::ZERO,
             delivered_at_send: Bytes::ZERO,
@@ -367,6 +390,23 @@ mod tests {
         // The curve is far above: half a segment an acknowledgement.
         ack(&mut cubic, 3_000, false);
         close(cubic.cwnd, halved + 0.5);
+    }
+
+    #[test]
+    fn idle_time_does_not_count() {
+        let mut cubic = cubic(1000.0);
+        cubic.on_congestion(MIN_WINDOW);
+        ack(&mut cubic, 1_000, false);
+        // Whoever has a full window and then nothing to send for half a minute is never told to be limited.
+        ack_of(&mut cubic, 31_000, 31_100, false);
+        assert_eq!(cubic.epoch.unwrap().start, Time::from_millis(31_000));
+        // One whose packets before it are under way is not idle.
+        ack_of(&mut cubic, 31_050, 31_150, false);
+        assert_eq!(cubic.epoch.unwrap().start, Time::from_millis(31_000));
+        // What the application limited is left out once.
+        ack_of(&mut cubic, 31_100, 31_200, true);
+        ack_of(&mut cubic, 40_000, 40_100, false);
+        assert_eq!(cubic.epoch.unwrap().start, Time::from_millis(31_000 + 8_900));
     }
 
     #[test]

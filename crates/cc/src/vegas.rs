@@ -77,9 +77,7 @@ impl Vegas {
 
     fn on_ack(&mut self, acked: &Acked, delivered: Bytes) {
         let packets = acked.bytes.as_f64() / self.mss;
-        let rtt = acked.rtt.as_secs_f64().max(1e-6);
-        self.base = self.base.min(rtt);
-        self.smallest = self.smallest.min(rtt);
+        self.smallest = self.smallest.min(seconds(acked));
         self.samples += 1;
         if self.rounds.on_ack(acked, delivered) {
             let (rtt, samples) = (self.smallest, self.samples);
@@ -134,8 +132,16 @@ impl Vegas {
     }
 }
 
+/// The round-trip time of an acknowledgement.
+fn seconds(acked: &Acked) -> f64 {
+    acked.rtt.as_secs_f64().max(1e-6)
+}
+
 impl PathController for Vegas {
     fn on_event(&mut self, _now: Time, event: &Event, view: &SubflowView) {
+        if let Event::Acked(acked) = event {
+            self.base = self.base.min(seconds(acked));
+        }
         match event {
             Event::Acked(acked) if acked.in_recovery => self.rest(),
             Event::Acked(acked) if !acked.app_limited => self.on_ack(acked, view.delivered),
@@ -162,6 +168,8 @@ impl PathController for Vegas {
 
 #[cfg(test)]
 mod tests {
+    use manypath_core::{Duration, PacketNumber, Rate, SubflowId};
+
     use super::*;
 
     fn vegas(cwnd: f64, slow_start: bool) -> Vegas {
@@ -196,6 +204,24 @@ mod tests {
         assert!((ending.cwnd - 19.0).abs() < 1e-12 && ending.cwnd >= ending.ssthresh);
         // 20 * 4/104 = 0.77.
         assert!((after(vegas(20.0, true), 0.104) - 21.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn every_sample_may_be_the_smallest_ever() {
+        let mut vegas = vegas(20.0, false);
+        let acked = Acked {
+            packet: PacketNumber(0),
+            bytes: Bytes::new(1000),
+            sent_at: Time::ZERO,
+            rtt: Duration::from_millis(20),
+            delivery_rate: Rate::ZERO,
+            delivered_at_send: Bytes::ZERO,
+            in_recovery: true,
+            app_limited: true,
+        };
+        let view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+        vegas.on_event(Time::ZERO, &Event::Acked(acked), &view);
+        assert!((vegas.base - 0.02).abs() < 1e-12 && (vegas.cwnd - 20.0).abs() < 1e-12);
     }
 
     #[test]

@@ -33,10 +33,10 @@ impl Session {
         self.view.subflows[id.index()].in_recovery = false;
     }
 
-    /// The carrier's retransmission timer ran out: everything in flight is lost and leaves again, as the window of a
-    /// timeout allows. With `reinject` the subflow is given nothing new until it is heard again, and its data is offered to
-    /// the others.
-    pub fn on_retransmission_timeout(&mut self, now: Time, id: SubflowId, reinject: bool) {
+    /// The carrier's retransmission timer ran out, `in_a_row` times by now: everything in flight is lost and leaves again, as the
+    /// window of a timeout allows. With `reinject` the subflow is given nothing new until it is heard again, and its data is
+    /// offered to the others.
+    pub fn on_retransmission_timeout(&mut self, now: Time, id: SubflowId, in_a_row: u32, reinject: bool) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         path.on_retransmission_timeout(&mut self.view.subflows[id.index()]);
         while let Some((packet, sent)) = self.path(id).and_then(|path| path.oldest()) {
@@ -50,7 +50,9 @@ impl Session {
             self.queue.reinject(&self.view);
         }
         self.stir(Time::ZERO);
-        self.notify(now, id, &Event::Timeout);
+        if in_a_row == 1 {
+            self.notify(now, id, &Event::Timeout);
+        }
     }
 
     /// The carrier says that data arrived whose last packet it had reported lost, before it was sent again.

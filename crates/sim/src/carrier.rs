@@ -19,6 +19,8 @@ pub(crate) enum Fate {
     Recovered,
     /// TCP: the retransmission timer ran out, and with it everything in flight is lost.
     TimedOut {
+        /// How often by now since the last acknowledgement that advanced.
+        in_a_row: u32,
         /// Whether its data is offered to other subflows.
         reinject: bool,
     },

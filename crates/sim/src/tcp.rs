@@ -329,7 +329,7 @@ impl Sender {
             segment.whereabouts = Whereabouts::Lost;
         }
         let reinject = self.config.reinject_after > 0 && self.timeouts >= self.config.reinject_after;
-        fate(PacketNumber::default(), Fate::TimedOut { reinject });
+        fate(PacketNumber::default(), Fate::TimedOut { in_a_row: self.timeouts, reinject });
     }
 
     /// RFC 6298 s2: the timeout with its backoff.

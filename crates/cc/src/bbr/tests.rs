@@ -144,3 +144,88 @@ fn application_limited_samples_do_not_lower_the_filter_nor_fill_the_pipe() {
         close(bbr.btlbw(), 8e6);
     }
 }
+
+#[test]
+fn a_subflow_that_begins_late_begins_in_startup() {
+    let (mut bbr, mut view) = bbr();
+    ack(&mut bbr, &mut view, 12_000, 1.0, 100);
+    assert_eq!(bbr.state, State::Startup);
+}
+
+#[test]
+fn the_first_measured_round_trip_time_replaces_the_guess() {
+    let (mut bbr, mut view) = bbr();
+    close(bbr.pacing, HIGH_GAIN * 80e6);
+    // The initial window in 100 ms is 0.8 Mbit/s.
+    ack(&mut bbr, &mut view, 100, 0.7, 100);
+    close(bbr.pacing, HIGH_GAIN * 0.8e6);
+    ack(&mut bbr, &mut view, 200, 2.0, 100);
+    close(bbr.pacing, HIGH_GAIN * 2e6 * 0.99);
+}
+
+/// A packet leaves with nothing else under way, after the application had nothing to send.
+fn restart(bbr: &mut Bbr, view: &mut SubflowView, millis: u64) {
+    view.in_flight = Bytes::new(1000);
+    view.app_limited = true;
+    let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
+    bbr.on_event(Time::from_millis(millis), &sent, view);
+    (view.in_flight, view.app_limited) = (Bytes::ZERO, false);
+}
+
+#[test]
+fn an_idle_time_needs_no_small_window() {
+    let (mut bbr, mut view) = cruising();
+    bbr.pacing_gain = 1.25;
+    restart(&mut bbr, &mut view, 30_000);
+    // At the bandwidth, whatever the phase.
+    close(bbr.pacing, 8e6 * 0.99);
+    ack(&mut bbr, &mut view, 30_100, 8.0, 100);
+    assert_eq!(bbr.state, State::ProbeBandwidth);
+    // What does not begin anew visits ProbeRTT ten seconds later.
+    ack(&mut bbr, &mut view, 40_200, 8.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+}
+
+#[test]
+fn the_small_window_of_probe_rtt_is_not_taken_for_the_bandwidth() {
+    let (mut bbr, mut view) = cruising();
+    view.in_flight = Bytes::new(4_000);
+    ack(&mut bbr, &mut view, 10_900, 8.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    for round in 0..20 {
+        ack(&mut bbr, &mut view, 10_901 + round * 10, 0.3, 100);
+    }
+    close(bbr.btlbw(), 8e6);
+}
+
+#[test]
+fn probe_rtt_lasts_a_round_trip_with_the_small_window() {
+    let (mut bbr, mut view) = cruising();
+    view.in_flight = Bytes::new(4_000);
+    let before = view.delivered;
+    ack(&mut bbr, &mut view, 10_900, 8.0, 600);
+    // Acknowledgements of what left before the window was small, for longer than 200 ms.
+    let sent_before = |millis: u64, bbr: &mut Bbr, view: &mut SubflowView| {
+        let now = view.delivered;
+        view.delivered = before;
+        ack(bbr, view, millis, 8.0, 600);
+        view.delivered = now + Bytes::new(1000);
+    };
+    sent_before(11_200, &mut bbr, &mut view);
+    sent_before(11_400, &mut bbr, &mut view);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    ack(&mut bbr, &mut view, 11_500, 8.0, 600);
+    assert_eq!(bbr.state, State::ProbeBandwidth);
+}
+
+#[test]
+fn what_was_lost_does_not_leave_again_at_once() {
+    let (mut bbr, mut view) = cruising();
+    view.in_flight = Bytes::new(200_000);
+    bbr.on_event(Time::from_millis(800), &Event::Congestion { sent_at: Time::ZERO }, &view);
+    for packet in 0..50 {
+        let lost = Event::Lost { packet: PacketNumber(packet), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+        bbr.on_event(Time::from_millis(800), &lost, &view);
+    }
+    close(bbr.cwnd, 151_000.0);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use manypath_core::{Bytes, PacketNumber, SubflowView};
+use manypath_core::{Bytes, PacketNumber};
 
 use crate::event::Acked;
 
@@ -147,14 +147,14 @@ impl Model {
         self.max_bandwidth().min(self.bandwidth_short)
     }
 
-    /// s5.5.10: signals of the round, and what they teach. `probing`: losses then are expected. Whether the application
-    /// limited the rate is the view's to say: a window of twice what is in flight is never filled.
-    pub(super) fn on_ack(&mut self, acked: &Acked, view: &SubflowView, probing: bool, cwnd: f64) {
-        let (rate, delivered) = (acked.delivery_rate.as_bps(), view.delivered);
+    /// s5.5.10: signals of the round, and what they teach. `limited`: the sample is not of what the path carries. `probing`: losses
+    /// then are expected.
+    pub(super) fn on_ack(&mut self, acked: &Acked, delivered: Bytes, limited: bool, probing: bool, cwnd: f64) {
+        let rate = acked.delivery_rate.as_bps();
         let flown = (delivered - acked.delivered_at_send).as_f64();
         self.bandwidth_latest = self.bandwidth_latest.max(rate);
         self.inflight_latest = self.inflight_latest.max(flown);
-        if rate >= self.max_bandwidth() || !view.rate_app_limited {
+        if rate >= self.max_bandwidth() || !limited {
             self.cycles[1] = self.cycles[1].max(rate);
         }
         if acked.delivered_at_send < self.loss_round {

@@ -26,13 +26,6 @@ fn sample(delivered_at_send: u64, mbps: f64, rtt_ms: u64) -> Acked {
     }
 }
 
-/// A view of which only this much is known to be delivered.
-fn delivered(bytes: u64) -> SubflowView {
-    let mut view = SubflowView::new(SubflowId(0), Bytes::new(1000));
-    view.delivered = Bytes::new(bytes);
-    view
-}
-
 /// One acknowledgement that ends a round.
 fn ack(bbr: &mut Bbr3, view: &mut SubflowView, millis: u64, mbps: f64, rtt_ms: u64) {
     let acked = sample(view.delivered.get(), mbps, rtt_ms);
@@ -126,12 +119,12 @@ fn losses_in_a_probe_set_the_long_term_bound() {
 #[test]
 fn losses_outside_of_a_probe_set_short_term_bounds() {
     let mut model = Model::default();
-    model.on_ack(&sample(0, 8.0, 100), &delivered(100_000), true, 0.0);
+    model.on_ack(&sample(0, 8.0, 100), Bytes::new(100_000), false, true, 0.0);
     model.note_loss(Bytes::new(100_000));
     // Delivered 60,000 in flight at 4 Mbit/s: max(4, 0.7 * 8) = 5.6; max(60,000, 0.7 * 200,000) = 140,000.
     model.reset_latest();
     model.note_loss(Bytes::new(100_000));
-    model.on_ack(&sample(100_000, 4.0, 100), &delivered(160_000), false, 200_000.0);
+    model.on_ack(&sample(100_000, 4.0, 100), Bytes::new(160_000), false, false, 200_000.0);
     close(model.bandwidth(), 5.6e6);
     close(model.inflight_short, 140_000.0);
     model.reset_short_term();
@@ -141,9 +134,9 @@ fn losses_outside_of_a_probe_set_short_term_bounds() {
 #[test]
 fn bandwidth_is_forgotten_after_two_cycles() {
     let mut model = Model::default();
-    model.on_ack(&sample(0, 8.0, 100), &delivered(1_000), false, 0.0);
+    model.on_ack(&sample(0, 8.0, 100), Bytes::new(1_000), false, false, 0.0);
     model.advance_cycle();
-    model.on_ack(&sample(1_000, 4.0, 100), &delivered(2_000), false, 0.0);
+    model.on_ack(&sample(1_000, 4.0, 100), Bytes::new(2_000), false, false, 0.0);
     close(model.max_bandwidth(), 8e6);
     model.advance_cycle();
     close(model.max_bandwidth(), 4e6);
@@ -155,16 +148,14 @@ fn a_window_that_is_not_filled_does_not_keep_a_bandwidth() {
     let mut lower = sample(1_000, 4.0, 100);
     // Windows of twice what is in flight grow no further, but the rate was the path's.
     lower.app_limited = true;
-    let mut view = delivered(2_000);
-    model.on_ack(&sample(0, 8.0, 100), &delivered(1_000), false, 0.0);
+    model.on_ack(&sample(0, 8.0, 100), Bytes::new(1_000), false, false, 0.0);
     model.advance_cycle();
-    model.on_ack(&lower, &view, false, 0.0);
+    model.on_ack(&lower, Bytes::new(2_000), false, false, 0.0);
     model.advance_cycle();
     close(model.max_bandwidth(), 4e6);
     // The application's is not.
     lower.delivery_rate = Rate::from_mbps(2.0);
-    view.rate_app_limited = true;
-    model.on_ack(&lower, &view, false, 0.0);
+    model.on_ack(&lower, Bytes::new(2_000), true, false, 0.0);
     model.advance_cycle();
     close(model.max_bandwidth(), 0.0);
 }
@@ -197,4 +188,46 @@ fn flights_are_found_by_number_and_forgotten_in_order() {
     assert_eq!(flights.take(PacketNumber(9)), None);
     close(flights.take(PacketNumber(5)).unwrap().in_flight, 5.0);
     close(flights.take(PacketNumber(8)).unwrap().in_flight, 8.0);
+}
+
+#[test]
+fn a_subflow_that_begins_late_begins_in_startup_at_the_rate_of_its_round_trip_time() {
+    let (mut bbr, mut view) = bbr();
+    view.srtt = Some(Duration::from_millis(100));
+    ack(&mut bbr, &mut view, 12_000, 0.7, 100);
+    assert_eq!(bbr.state, State::Startup);
+    close(bbr.pacing, gains(State::Startup).0 * 0.8e6);
+}
+
+#[test]
+fn an_idle_time_needs_no_small_window_and_ends_one() {
+    let (mut bbr, mut view) = cruising();
+    let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
+    let restart = |bbr: &mut Bbr3, view: &mut SubflowView, millis: u64| {
+        (view.in_flight, view.app_limited) = (Bytes::new(1000), true);
+        bbr.on_event(Time::from_millis(millis), &sent, view);
+        (view.in_flight, view.app_limited) = (Bytes::ZERO, false);
+    };
+    restart(&mut bbr, &mut view, 30_000);
+    ack(&mut bbr, &mut view, 30_100, 8.0, 100);
+    assert!(bbr.is_probing_bandwidth());
+    ack(&mut bbr, &mut view, 36_000, 8.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    restart(&mut bbr, &mut view, 36_100);
+    assert_eq!(bbr.state, State::ProbeRtt, "for 200 ms");
+    restart(&mut bbr, &mut view, 50_000);
+    assert_eq!(bbr.state, State::Cruise);
+}
+
+#[test]
+fn the_small_window_of_probe_rtt_is_not_taken_for_the_bandwidth() {
+    let (mut bbr, mut view) = cruising();
+    view.in_flight = Bytes::new(4_000);
+    ack(&mut bbr, &mut view, 6_500, 8.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    bbr.model.advance_cycle();
+    ack(&mut bbr, &mut view, 6_510, 0.3, 100);
+    close(bbr.model.max_bandwidth(), 8e6);
+    bbr.model.advance_cycle();
+    close(bbr.model.max_bandwidth(), 0.0);
 }

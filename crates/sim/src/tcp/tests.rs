@@ -102,10 +102,14 @@ fn the_timeout_has_a_minimum_and_doubles() {
     // srtt 20 ms, rttvar 10 ms: 60 ms, below the minimum. The timer started with the acknowledgement.
     assert_eq!(sender.deadline(), at(220));
     assert_eq!(timed_out(&mut sender, at(219)), []);
-    assert_eq!(timed_out(&mut sender, at(220)), [Fate::TimedOut { reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(220)), [Fate::TimedOut { in_a_row: 1, reinject: false }]);
     sender.on_sent(at(220), PacketNumber(2), Some(PacketNumber(1)));
     assert_eq!(sender.deadline(), at(620), "doubled");
-    assert_eq!(timed_out(&mut sender, at(620)), [Fate::TimedOut { reinject: true }], "the second in a row");
+    assert_eq!(
+        timed_out(&mut sender, at(620)),
+        [Fate::TimedOut { in_a_row: 2, reinject: true }],
+        "the second in a row"
+    );
     sender.on_sent(at(620), PacketNumber(3), Some(PacketNumber(1)));
     assert_eq!(sender.deadline(), at(1_420));
     // Heard again: no backoff, and no sample from what was repeated.
@@ -123,14 +127,18 @@ fn a_longer_minimum_is_kept() {
     sender.on_sent(Time::ZERO, PacketNumber(1), None);
     acked(&mut sender, at(20), 1, &[]);
     assert_eq!(sender.deadline(), at(1_020));
-    assert_eq!(timed_out(&mut sender, at(1_020)), [Fate::TimedOut { reinject: false }], "reinjection is off");
+    assert_eq!(
+        timed_out(&mut sender, at(1_020)),
+        [Fate::TimedOut { in_a_row: 1, reinject: false }],
+        "reinjection is off"
+    );
 }
 
 #[test]
 fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
     let mut sender = flight(Recovery::Sack, 6);
     acked(&mut sender, at(20), 1, &[(5, 6)]);
-    assert_eq!(timed_out(&mut sender, at(300)), [Fate::TimedOut { reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(300)), [Fate::TimedOut { in_a_row: 1, reinject: false }]);
     sender.on_sent(at(300), PacketNumber(6), Some(PacketNumber(1)));
     // Segment 4 had only been late; it needs not leave again.
     assert_eq!(acked(&mut sender, at(310), 1, &[(4, 6)]), [(4, Fate::ArrivedAfterAll)]);
@@ -143,7 +151,7 @@ fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
     // Segments 2 and 3 are lost again and three above have arrived: the timer's business.
     let fates = acked(&mut sender, at(340), 2, &[(7, 10), (4, 6)]);
     assert_eq!(fates, [(10, Fate::Acked), (11, Fate::Acked), (12, Fate::Acked)]);
-    assert_eq!(timed_out(&mut sender, at(600)), [Fate::TimedOut { reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(600)), [Fate::TimedOut { in_a_row: 1, reinject: false }]);
     sender.on_sent(at(600), PacketNumber(13), Some(PacketNumber(2)));
     assert_eq!(acked(&mut sender, at(620), 3, &[(7, 10)]), [(13, Fate::Acked)]);
 }
