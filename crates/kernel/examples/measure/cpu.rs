@@ -14,6 +14,9 @@ use crate::{Failure, Loaded, Outcome, Session};
 /// What others are measured by.
 const REFERENCE: &str = "cubic";
 
+/// The kernel's own controller that is paced, for comparison with ours that are: pacing has its price.
+const PACED: &str = "bbr";
+
 /// Two namespaces with two pairs of devices between them; they go with their last user.
 struct Pairs {
     client: Namespace,
@@ -142,17 +145,20 @@ pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
         "| controller | CPU s/GB | Gbit/s | {REFERENCE} beside it, CPU s/GB | ratio (median of rounds) |\n\
          |---|---:|---:|---:|---:|"
     )?;
-    for loaded in &loaded {
-        let name = loaded.title.as_str();
-        let rounds = (0..session.runs()).map(|round| Round::measure(session, name, &loaded.name, round));
+    let ours = loaded.iter().map(|loaded| (loaded.title.as_str(), loaded.name.as_str(), true));
+    let paced = session.wants(PACED).then_some((PACED, PACED, false));
+    for (title, controller, ours) in ours.chain(paced) {
+        let rounds = (0..session.runs()).map(|round| Round::measure(session, title, controller, round));
         let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
         let middle = |value: fn(&Round) -> f64| median(&rounds.iter().map(value).collect::<Vec<_>>());
-        let (ours, rate) = (middle(|round| round.ours.seconds), middle(|round| round.ours.rate));
+        let (cost, rate) = (middle(|round| round.ours.seconds), middle(|round| round.ours.rate));
         let reference = middle(|round| round.reference.seconds);
         let ratio = middle(|round| round.ours.seconds / round.reference.seconds);
-        eprintln!("{name}: {ours:.3} s/GB at {rate:.1} Gbit/s, {ratio:.3} of {REFERENCE}");
-        writeln!(outcome.table, "| {name} | {ours:.3} | {rate:.1} | {reference:.3} | {ratio:.2} |")?;
-        outcome.check(ratio <= 1.10, format!("{name}: {ratio:.2} of {REFERENCE}'s processor time, at most 1.10"));
+        eprintln!("{title}: {cost:.3} s/GB at {rate:.1} Gbit/s, {ratio:.3} of {REFERENCE}");
+        writeln!(outcome.table, "| {title} | {cost:.3} | {rate:.1} | {reference:.3} | {ratio:.2} |")?;
+        if ours {
+            outcome.check(ratio <= 1.10, format!("{title}: {ratio:.2} of {REFERENCE}'s processor time, at most 1.10"));
+        }
     }
     Ok(outcome)
 }
