@@ -75,7 +75,7 @@ fn connections(reports: &[Report]) -> Table {
         .maybe("completion_p95_s", "The same, 95th percentile, s.", |row| file(row, |held| held.completion_p95_s))
         .maybe("completion_p99_s", "The same, 99th percentile, s.", |row| file(row, |held| held.completion_p99_s))
         .maybe("completion_max_s", "The same, maximum, s.", |row| file(row, |held| held.completion_max_s))
-        .whole("files_refused", "Files that no flow could be opened for.", |row| row.1.files_refused)
+        .whole("files_refused", "Files of the whole run that no flow could be opened for.", |row| row.1.files_refused)
         .maybe(
             "out_of_order_delay_mean_s",
             "Time from a packet's arrival to its delivery in order, mean, s.",
@@ -148,8 +148,8 @@ fn subflows(reports: &[Report]) -> Table {
         .whole("dropped_early", "Data packets dropped early (RED).", |row| row.3.dropped_early)
         .whole("dropped_dead", "Data packets dropped because a link was dead for good.", |row| row.3.dropped_dead)
         .maybe("srtt_s", "Smoothed round-trip time at the end, s.", |row| row.3.srtt_s)
-        .maybe("min_rtt_s", "Least round-trip time, s.", |row| row.3.min_rtt_s)
-        .real("max_rtt_s", "Largest round-trip time, s.", |row| row.3.max_rtt_s)
+        .maybe("min_rtt_s", "Least round-trip time of the whole run, s.", |row| row.3.min_rtt_s)
+        .real("max_rtt_s", "Largest round-trip time of the whole run, s.", |row| row.3.max_rtt_s)
         .whole("cwnd_bytes", "Congestion window at the end, bytes.", |row| row.3.cwnd_bytes)
         .real("cost", "Relative cost of a byte.", |row| row.3.cost)
         .maybe(

@@ -141,6 +141,7 @@ impl Session {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let sent_at = path.marked_sent_at(packet).unwrap_or(now);
         if path.begins_episode(now, sent_at, &mut self.view.subflows[id.index()]) {
+            path.marked = true;
             self.notify(now, id, &Event::Ecn { sent_at });
         }
     }

@@ -90,6 +90,8 @@ pub(crate) struct Path {
     /// When the last recovery episode began. Losses of packets that had left by then belong to it, even those that are
     /// found after its end (RFC 9002 s7.3.2, appendix B.6: `InCongestionRecovery`).
     recovery_start: Option<Time>,
+    /// Whether it began with a congestion mark.
+    pub(crate) marked: bool,
     /// Packets below this number left in a flight that filled the window.
     window_filled_below: u64,
     loss: Ewma,
@@ -145,6 +147,7 @@ impl Path {
             largest_acked: None,
             last_acked_sent_at: None,
             recovery_start: None,
+            marked: false,
             window_filled_below: 0,
             loss: Ewma::new(0.01),
             lost_since_report: 0,
@@ -364,6 +367,7 @@ impl Path {
             return false;
         }
         self.recovery_start = Some(now);
+        self.marked = false;
         view.in_recovery = true;
         true
     }

@@ -21,9 +21,12 @@ impl Session {
         path.recovering = true;
         path.fast_retransmit = true;
         let view = &mut self.view.subflows[id.index()];
-        path.begins_episode(now, sent_at, view);
+        let begins = path.begins_episode(now, sent_at, view);
         view.in_recovery = true;
-        self.notify(now, id, &Event::Congestion { sent_at });
+        // What was marked and lost in one round trip is one sign of congestion (RFC 3168 s6.1.2).
+        if begins || !core::mem::take(&mut path.marked) {
+            self.notify(now, id, &Event::Congestion { sent_at });
+        }
     }
 
     /// The carrier's episode of recovery is over.

@@ -21,11 +21,24 @@ pub(crate) enum Fate {
     TimedOut {
         /// How often by now since the last acknowledgement that advanced.
         in_a_row: u32,
+        /// How many packets were in flight.
+        lost: u32,
         /// Whether its data is offered to other subflows.
         reinject: bool,
     },
     /// TCP: what first left in this packet and was reported lost has arrived before it left again.
     ArrivedAfterAll,
+}
+
+impl Fate {
+    /// How many packets this declares lost.
+    pub(crate) fn lost(self) -> u64 {
+        match self {
+            Self::Lost => 1,
+            Self::TimedOut { lost, .. } => lost.into(),
+            _ => 0,
+        }
+    }
 }
 
 /// The half that sends.

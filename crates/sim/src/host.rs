@@ -232,7 +232,7 @@ impl End {
         self.session.on_record(now, id, &ack.data, false)?;
         let (session, carrier) = (&mut self.session, &mut self.carriers[id.index()]);
         carrier.sender.on_ack(now, ack, |packet, fate| {
-            carrier.lost += u64::from(fate == Fate::Lost);
+            carrier.lost += fate.lost();
             report(session, now, id, packet, fate);
         });
         if let Some(meter) = world.sender_meter(self.index) {
@@ -302,7 +302,7 @@ impl End {
             let lost = &mut carrier.lost;
             if carrier.sender.deadline() <= now
                 && let Some(number) = carrier.sender.on_timeout(now, |packet, fate| {
-                    *lost += u64::from(fate == Fate::Lost);
+                    *lost += fate.lost();
                     report(session, now, id, packet, fate);
                 })
             {
@@ -462,7 +462,7 @@ fn report(session: &mut Session, now: Time, id: SubflowId, packet: PacketNumber,
         Fate::Marked => session.on_ecn(now, id, packet),
         Fate::BeginsRecovery => session.on_recovery(now, id, packet),
         Fate::Recovered => session.on_recovered(id),
-        Fate::TimedOut { in_a_row, reinject } => session.on_retransmission_timeout(now, id, in_a_row, reinject),
+        Fate::TimedOut { in_a_row, reinject, .. } => session.on_retransmission_timeout(now, id, in_a_row, reinject),
         Fate::ArrivedAfterAll => session.on_acked_late(now, id, packet),
     }
 }

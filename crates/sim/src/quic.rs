@@ -83,7 +83,6 @@ impl Sender {
         let Some((_, end)) = ack.numbers.as_slice().first() else { return };
         let Some(largest) = end.min(&next).checked_sub(1) else { return };
         let marks = ack.marked > self.marked;
-        self.marked = self.marked.max(ack.marked);
         if self.largest_acked.is_none_or(|held| largest > held)
             && let Some(at) = self.sent_at(largest)
         {
@@ -92,6 +91,7 @@ impl Sender {
             self.rtt.on_sample(now.since(at), delay);
             self.largest_acked = Some(largest);
             if let Some(packet) = self.packet(largest).filter(|_| marks) {
+                self.marked = ack.marked;
                 // While the session still knows when the packet left: it decides whose round trip the mark belongs to.
                 fate(packet, Fate::Marked);
             }

@@ -37,7 +37,7 @@ struct Sums {
 }
 
 impl Recorder {
-    pub(crate) fn new(interval: Duration, scenario: &Scenario) -> Self {
+    pub(crate) fn new(interval: Duration, scenario: &Scenario, seed: u64) -> Self {
         let connections = scenario.connections.iter().map(|connection| ConnectionSeries {
             name: connection.name.clone(),
             subflows: vec![SubflowSeries::default(); connection.paths.len()],
@@ -52,7 +52,7 @@ impl Recorder {
             interval,
             before: Snapshot::default(),
             sums: sums.collect(),
-            peak_rates: scenario.links.iter().map(|link| link.config.peak_rate()).collect(),
+            peak_rates: scenario.links.iter().map(|link| link.drawn(scenario.duration, seed).peak_rate()).collect(),
             series: Series { connections: connections.collect(), links: links.collect(), ..Series::default() },
         }
     }

@@ -64,7 +64,7 @@ pub struct ConnectionReport {
     pub files: Vec<FileReport>,
     /// All files that began after the warm-up and arrived; `None` if there are none.
     pub file_summary: Option<FileSummary>,
-    /// Files that no flow could be opened for.
+    /// Files of the whole run that no flow could be opened for.
     pub files_refused: u64,
     /// What is measured packet by packet, where the scenario asks for time series.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,9 +170,9 @@ pub struct SubflowReport {
     pub dropped_dead: u64,
     /// Smoothed round-trip time at the end, seconds; `None` before the first sample.
     pub srtt_s: Option<f64>,
-    /// Smallest round-trip time, seconds; `None` before the first sample.
+    /// Smallest round-trip time of the whole run, seconds; `None` before the first sample.
     pub min_rtt_s: Option<f64>,
-    /// Largest round-trip time, seconds.
+    /// Largest round-trip time of the whole run, seconds.
     pub max_rtt_s: f64,
     /// Congestion window at the end, bytes.
     pub cwnd_bytes: u64,

@@ -89,7 +89,7 @@ pub(crate) fn simulation(
     }
     let recorder = scenario.sample.map(|interval| {
         world.events.schedule(Time::ZERO + interval, Target::Sample);
-        Recorder::new(interval, scenario)
+        Recorder::new(interval, scenario, seed)
     });
     let windows = Windows::new(ends.len(), sources.len(), world.network.least_delay());
     let mut simulation =

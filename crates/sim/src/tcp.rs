@@ -172,8 +172,8 @@ impl Sender {
         let next = self.base + self.segments.len() as u64;
         let Some(((_, cumulative), blocks)) = ack.numbers.as_slice().split_first() else { return };
         let cumulative = (*cumulative).min(next);
-        let mut marks = ack.marked > self.marked;
-        self.marked = self.marked.max(ack.marked);
+        let marked = ack.marked > self.marked;
+        let mut marks = marked;
         let mut sample = None;
         let timed = (self.config.recovery == Recovery::Rack).then(|| self.rtt.min().unwrap_or_default());
         let mut note = |number: u64, segment: &Segment, fate: &mut dyn FnMut(PacketNumber, Fate)| {
@@ -216,6 +216,10 @@ impl Sender {
                 arrived = true;
                 insert_descending(&mut self.highest, number + 1);
             }
+        }
+        if marked && !marks {
+            // Marks that no segment could be charged with wait for one.
+            self.marked = ack.marked;
         }
         if let Some(sample) = sample {
             self.rtt.on_sample(sample, Duration::ZERO);
@@ -325,11 +329,13 @@ impl Sender {
         self.duplicates = 0;
         self.recover = self.base + self.segments.len() as u64;
         self.judged = self.recover;
+        let mut lost = 0;
         for segment in self.segments.iter_mut().filter(|segment| segment.whereabouts == Whereabouts::InFlight) {
             segment.whereabouts = Whereabouts::Lost;
+            lost += 1;
         }
         let reinject = self.config.reinject_after > 0 && self.timeouts >= self.config.reinject_after;
-        fate(PacketNumber::default(), Fate::TimedOut { in_a_row: self.timeouts, reinject });
+        fate(PacketNumber::default(), Fate::TimedOut { in_a_row: self.timeouts, lost, reinject });
     }
 
     /// RFC 6298 s2: the timeout with its backoff.

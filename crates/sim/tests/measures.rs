@@ -36,6 +36,15 @@ fn losses_are_charged_to_the_subflow_by_cause() {
 }
 
 #[test]
+fn utilisation_is_of_the_rates_that_were_drawn() {
+    let redraw = "redraw = { every = \"2s\", rate = { between = [\"60Mbit\", \"80Mbit\"] } }";
+    let report = simulate(&(link("duration = \"10s\"\nsample = \"1s\"", redraw) + PATH), 3);
+    let (whole, series) = (report.links[0].utilisation, &report.series.as_ref().unwrap().links[0].utilisation);
+    assert!(whole > 0.5 && whole < 1.0, "{whole}");
+    assert!(series.iter().all(|share| *share <= 1.0), "{series:?}");
+}
+
+#[test]
 fn series_add_up_to_summaries() {
     let top = "duration = \"10s\"\nsample = \"50ms\"";
     let report = simulate(&(link(top, "loss = \"0.5%\"") + PATH), 3);

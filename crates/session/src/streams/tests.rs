@@ -102,6 +102,19 @@ fn the_first_repetition_of_an_episode_leaves_whatever_the_window_says() {
 }
 
 #[test]
+fn a_mark_and_a_loss_of_one_round_trip_halve_the_window_once() {
+    let (mut session, _, packets) = sender(1);
+    let (now, of) = (Time::from_millis(30), &packets[0]);
+    session.on_ecn(now, FIRST, of[0]);
+    let halved = session.view.subflows[0].cwnd;
+    assert_eq!(halved, packet_size(&session) * (WINDOW as u64 / 2));
+    session.on_recovery(now, FIRST, of[1]);
+    session.on_lost(now, FIRST, of[1]);
+    assert_eq!(session.view.subflows[0].cwnd, halved);
+    assert!(session.view.subflows[0].in_recovery);
+}
+
+#[test]
 fn an_episode_lasts_until_the_carrier_ends_it() {
     let (mut session, _, packets) = sender(1);
     let (now, of) = (Time::from_millis(30), &packets[0]);

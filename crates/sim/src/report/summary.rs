@@ -18,7 +18,8 @@ pub(crate) fn report(scenario: &Scenario, seed: u64, mut simulation: Simulation)
     for index in 0..scenario.connections.len() {
         connections.push(connection(scenario, index, &simulation, &end, measured));
     }
-    let links = (0..scenario.links.len()).map(|index| link(scenario, index, &simulation, &end, measured)).collect();
+    let links =
+        (0..scenario.links.len()).map(|index| link(scenario, seed, index, &simulation, &end, measured)).collect();
     let goodputs: Vec<f64> = connections.iter().map(|connection| connection.goodput_bps).collect();
     Report {
         scenario: scenario.name.clone(),
@@ -131,7 +132,7 @@ fn mean_max(tally: &Tally) -> MeanMax {
     MeanMax { mean: tally.mean(), max: tally.max() }
 }
 
-fn link(scenario: &Scenario, index: usize, run: &Simulation, end: &Snapshot, span: Duration) -> LinkReport {
+fn link(scenario: &Scenario, seed: u64, index: usize, run: &Simulation, end: &Snapshot, span: Duration) -> LinkReport {
     let described = &scenario.links[index];
     let (now, before) = (&end.links[index], &run.baseline.links[index]);
     let accepted = |counters: &manypath_link::Counters| counters.delivered.packets + counters.backlog.packets;
@@ -143,7 +144,7 @@ fn link(scenario: &Scenario, index: usize, run: &Simulation, end: &Snapshot, spa
         name: described.name.clone(),
         offered_packets: now.offered.packets - before.offered.packets,
         delivered_bytes: delivered.get(),
-        utilisation: per_second(delivered, span) / described.config.peak_rate().as_bps(),
+        utilisation: per_second(delivered, span) / described.drawn(scenario.duration, seed).peak_rate().as_bps(),
         dropped_queue_full: dropped.queue_full,
         dropped_random: dropped.random,
         dropped_early: dropped.early,

@@ -102,12 +102,12 @@ fn the_timeout_has_a_minimum_and_doubles() {
     // srtt 20 ms, rttvar 10 ms: 60 ms, below the minimum. The timer started with the acknowledgement.
     assert_eq!(sender.deadline(), at(220));
     assert_eq!(timed_out(&mut sender, at(219)), []);
-    assert_eq!(timed_out(&mut sender, at(220)), [Fate::TimedOut { in_a_row: 1, reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(220)), [Fate::TimedOut { in_a_row: 1, lost: 1, reinject: false }]);
     sender.on_sent(at(220), PacketNumber(2), Some(PacketNumber(1)));
     assert_eq!(sender.deadline(), at(620), "doubled");
     assert_eq!(
         timed_out(&mut sender, at(620)),
-        [Fate::TimedOut { in_a_row: 2, reinject: true }],
+        [Fate::TimedOut { in_a_row: 2, lost: 1, reinject: true }],
         "the second in a row"
     );
     sender.on_sent(at(620), PacketNumber(3), Some(PacketNumber(1)));
@@ -129,7 +129,7 @@ fn a_longer_minimum_is_kept() {
     assert_eq!(sender.deadline(), at(1_020));
     assert_eq!(
         timed_out(&mut sender, at(1_020)),
-        [Fate::TimedOut { in_a_row: 1, reinject: false }],
+        [Fate::TimedOut { in_a_row: 1, lost: 1, reinject: false }],
         "reinjection is off"
     );
 }
@@ -138,7 +138,7 @@ fn a_longer_minimum_is_kept() {
 fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
     let mut sender = flight(Recovery::Sack, 6);
     acked(&mut sender, at(20), 1, &[(5, 6)]);
-    assert_eq!(timed_out(&mut sender, at(300)), [Fate::TimedOut { in_a_row: 1, reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(300)), [Fate::TimedOut { in_a_row: 1, lost: 4, reinject: false }]);
     sender.on_sent(at(300), PacketNumber(6), Some(PacketNumber(1)));
     // Segment 4 had only been late; it needs not leave again.
     assert_eq!(acked(&mut sender, at(310), 1, &[(4, 6)]), [(4, Fate::ArrivedAfterAll)]);
@@ -151,9 +151,27 @@ fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
     // Segments 2 and 3 are lost again and three above have arrived: the timer's business.
     let fates = acked(&mut sender, at(340), 2, &[(7, 10), (4, 6)]);
     assert_eq!(fates, [(10, Fate::Acked), (11, Fate::Acked), (12, Fate::Acked)]);
-    assert_eq!(timed_out(&mut sender, at(600)), [Fate::TimedOut { in_a_row: 1, reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(600)), [Fate::TimedOut { in_a_row: 1, lost: 3, reinject: false }]);
     sender.on_sent(at(600), PacketNumber(13), Some(PacketNumber(2)));
     assert_eq!(acked(&mut sender, at(620), 3, &[(7, 10)]), [(13, Fate::Acked)]);
+}
+
+#[test]
+fn a_mark_is_charged_to_a_segment_that_was_under_way() {
+    let mut sender = flight(Recovery::Sack, 3);
+    let mut marked = |numbers: &[(u64, u64)], marked: u32| {
+        let mut ack = CarrierAck::blank();
+        numbers.iter().for_each(|block| ack.numbers.push(*block));
+        ack.marked = marked.into();
+        let mut fates = Vec::new();
+        sender.on_ack(at(20), &ack, |packet, fate| fates.push((packet.0, fate)));
+        fates
+    };
+    assert_eq!(marked(&[(0, 1)], 0), [(0, Fate::Acked)]);
+    // A duplicate that was marked: nothing that is under way is acknowledged, and the mark waits.
+    assert_eq!(marked(&[(0, 1)], 1), []);
+    assert_eq!(marked(&[(0, 2)], 1), [(1, Fate::Marked), (1, Fate::Acked)]);
+    assert_eq!(marked(&[(0, 3)], 1), [(2, Fate::Acked)]);
 }
 
 #[test]
