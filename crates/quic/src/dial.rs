@@ -14,7 +14,7 @@ use crate::code;
 use crate::config::{Bind, PathConfig};
 use crate::engine::Engine;
 use crate::error::{CloseReason, PathError};
-use crate::message::{Hello, Join, Message, VERSION, Welcome};
+use crate::message::{Hello, Join, Message, VERSION, Welcome, printable, readable};
 use crate::proof::{self, Prover, Secret};
 use crate::reactor::{self, QuicRuntime};
 use crate::reports::Reports;
@@ -185,7 +185,7 @@ impl Dialled {
     fn why(&self, otherwise: &str) -> PathError {
         match self.connection.close_reason() {
             Some(error) => explain(self.remote, &error),
-            None => PathError::Lost { remote: self.remote, reason: otherwise.to_owned() },
+            None => PathError::Lost { remote: self.remote, reason: printable(otherwise) },
         }
     }
 
@@ -197,12 +197,13 @@ impl Dialled {
 
 /// What the end of a connection means for a path that was coming up.
 fn explain(remote: SocketAddr, error: &ConnectionError) -> PathError {
-    let lost = || PathError::Lost { remote, reason: error.to_string() };
+    // The reason in the text is the server's, or of anybody on the way: QUIC's first packets are not secret.
+    let lost = || PathError::Lost { remote, reason: printable(&error.to_string()) };
     match error {
         ConnectionError::TimedOut => PathError::Unreachable { remote },
         ConnectionError::VersionMismatch => PathError::Version { remote, ours: ALPN },
         ConnectionError::ApplicationClosed(close) => {
-            let reason = String::from_utf8_lossy(&close.reason).into_owned();
+            let reason = readable(&close.reason);
             match u32::try_from(close.error_code.into_inner()) {
                 Ok(code::BAD_TOKEN) => PathError::WrongToken { remote },
                 Ok(code::VERSION) => PathError::Version { remote, ours: ALPN },
@@ -226,5 +227,46 @@ pub(crate) async fn listen(engine: Arc<Engine>, carrier: Arc<Carrier>, mut contr
         Ok(_) | Err(ControlError::Message(_)) => carrier.close(code::BAD_MESSAGE, "not a message for an open session"),
         // The carrier ended; its driver notices.
         Err(ControlError::Ended(_)) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use noq::{ApplicationClose, ConnectionClose, TransportErrorCode, VarInt};
+    use noq_proto::MaybeFrame;
+
+    use super::*;
+    use crate::identity::Fingerprint;
+    use crate::tls::{self, Trust};
+
+    /// In an Initial packet, whose keys everybody on the way can make, such a close needs no certificate.
+    #[test]
+    fn what_ends_a_connection_cannot_steer_a_terminal() {
+        let remote = SocketAddr::from(([192, 0, 2, 7], 4433));
+        let reason = bytes::Bytes::from_static(b"\x1b]0;gotcha\x07\n");
+        let by_transport = |error_code| {
+            let close = ConnectionClose { error_code, frame_type: MaybeFrame::None, reason: reason.clone() };
+            ConnectionError::ConnectionClosed(close)
+        };
+        let by_application = |code: u32| {
+            let error_code = VarInt::from_u32(code);
+            ConnectionError::ApplicationClosed(ApplicationClose { error_code, reason: reason.clone() })
+        };
+        let errors = [
+            by_transport(TransportErrorCode::NO_ERROR),
+            by_application(0),
+            by_application(code::BUSY),
+            by_application(code::BAD_PROOF),
+            by_application(code::BAD_MESSAGE),
+        ];
+        for error in errors {
+            let told = explain(remote, &error).to_string();
+            assert!(told.contains("gotcha") && !told.chars().any(char::is_control), "{told:?}");
+        }
+        // A TLS alert goes another way.
+        let trust = Trust::Fingerprint(Fingerprint([0; 32]));
+        let alert = by_transport(TransportErrorCode::crypto(42));
+        let told = tls::client(&trust).unwrap().refusal(remote, &alert).unwrap().to_string();
+        assert!(told.contains("gotcha") && !told.chars().any(char::is_control), "{told:?}");
     }
 }

@@ -16,6 +16,7 @@ use crate::carrier::Carrier;
 use crate::code;
 use crate::error::{CloseReason, PathChangeError};
 use crate::flow_state::FlowState;
+use crate::message::readable;
 use crate::reactor::{self, Guarded};
 use crate::reports::News;
 use crate::state::{Farewell, State};
@@ -353,7 +354,7 @@ async fn serve(engine: Arc<Engine>, id: SubflowId, carrier: Arc<Carrier>) {
     };
     tracing::debug!(%error, "carrier ended");
     if let noq::ConnectionError::ApplicationClosed(close) = &error {
-        let reason = String::from_utf8_lossy(&close.reason).into_owned();
+        let reason = readable(&close.reason);
         match code::meaning(close.error_code.into_inner()) {
             code::Meaning::Carrier => {}
             code::Meaning::Application(code) => engine.on_peer_closed(CloseReason::Peer { code, reason }),

@@ -159,7 +159,7 @@ impl Message {
             kind::CLOSE => {
                 let code = input.u32()?;
                 let reason = &input.rest[..input.rest.len().min(MAX_TEXT)];
-                Self::Close { code, reason: String::from_utf8_lossy(reason).into_owned() }
+                Self::Close { code, reason: readable(reason) }
             }
             _ => return Ok(None),
         }))
@@ -169,6 +169,16 @@ impl Message {
 /// A text cut to what a message carries, at a character's end.
 pub(crate) fn truncated(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT)]
+}
+
+/// `text` without control characters, which a hostile peer could use to write anywhere on a terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// What a peer says, for people.
+pub(crate) fn readable(said: &[u8]) -> String {
+    printable(&String::from_utf8_lossy(said))
 }
 
 fn put_limits(out: &mut Vec<u8>, limits: &PeerLimits) {
@@ -277,6 +287,14 @@ mod tests {
             }
         }
         assert_eq!(Message::decode(200, &[1, 2]), Ok(None));
+    }
+
+    #[test]
+    fn a_reason_cannot_steer_a_terminal() {
+        let bytes = Message::Close { code: 9, reason: "\x1b[2Jbye\r\n\u{9b}".to_owned() }.encode();
+        let read = Message::decode(bytes[0], &bytes[3..]);
+        let reason = "\u{fffd}[2Jbye\u{fffd}\u{fffd}\u{fffd}".to_owned();
+        assert_eq!(read, Ok(Some(Message::Close { code: 9, reason })));
     }
 
     #[test]

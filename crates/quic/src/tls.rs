@@ -15,6 +15,7 @@ use rustls::{CertificateError, DigitallySignedStruct, KeyLogFile, RootCertStore,
 
 use crate::error::{PathError, TlsError};
 use crate::identity::{Credentials, Fingerprint};
+use crate::message::{printable, readable};
 
 /// The protocol and its version (RFC 7301).
 pub(crate) const ALPN: &str = "manypath/1";
@@ -97,10 +98,8 @@ impl ClientTls {
     /// Why a server was refused, given how the connection failed; `None` if it was not for TLS.
     pub(crate) fn refusal(&self, remote: SocketAddr, error: &noq::ConnectionError) -> Option<PathError> {
         let (code, reason) = match error {
-            noq::ConnectionError::TransportError(error) => (error.code, error.reason.clone()),
-            noq::ConnectionError::ConnectionClosed(close) => {
-                (close.error_code, String::from_utf8_lossy(&close.reason).into_owned())
-            }
+            noq::ConnectionError::TransportError(error) => (error.code, printable(&error.reason)),
+            noq::ConnectionError::ConnectionClosed(close) => (close.error_code, readable(&close.reason)),
             _ => return None,
         };
         // RFC 9001 s4.8: TLS alerts are 0x100 and the alert's number.

@@ -209,7 +209,7 @@ async fn receive(answer: &mut RecvFlow, meter: &mut Meter, connection: &Connecti
             Frame::File { from, .. } => ensure!(from == 0, "the server does not begin at the beginning"),
             Frame::Data(content) => meter.on_data(&content, connection),
             Frame::End(end) => return Ok(end),
-            Frame::Error { message, .. } => bail!("the server refused: {}", wire::printable(&message)),
+            Frame::Error { message, .. } => bail!("the server refused: {message}"),
             other => bail!("the server answered {other:?}"),
         }
     }

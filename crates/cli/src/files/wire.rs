@@ -3,6 +3,7 @@
 
 use std::io;
 
+use manypath_quic::printable;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::Hash;
@@ -351,11 +352,6 @@ impl Frame {
         out[start] = kind;
         out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
     }
-}
-
-/// `text` without control characters, which a hostile peer could use to write anywhere on a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// Reads the next frame.
