@@ -4,6 +4,7 @@
 pub(crate) mod arriving;
 pub(crate) mod incoming;
 pub(crate) mod outgoing;
+pub(crate) mod patient;
 pub(crate) mod store;
 pub(crate) mod wire;
 

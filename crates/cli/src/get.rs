@@ -250,8 +250,9 @@ impl Request<'_> {
     pub(crate) async fn send(self, connection: &Connection) -> Result<Answer> {
         let (mut send, mut receive) = connection.open_flow().await?;
         let Self { path, have, hash, limit_ms } = self;
-        wire::write(&mut send, &Frame::Get { path: path.to_owned(), have, hash, limit_ms }).await?;
-        send.finish()?;
+        let request = Frame::Get { path: path.to_owned(), have, hash, limit_ms };
+        // A server that does not take the request has said why, or the connection is over: reading tells.
+        let _ = wire::write(&mut send, &request).await.and_then(|()| send.finish());
         match transfer::answer(connection, wire::read(&mut receive).await).await? {
             Frame::File { size, from } if from <= size && (from == have || from == 0) => {
                 Ok(Answer { size, from, receive, _send: send })

@@ -40,6 +40,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
 use crate::interrupt::Interrupt;
+use crate::output::ReaderGone;
 
 /// The command ran, and what it checked is wrong.
 const EXIT_CHECK_FAILED: u8 = 1;
@@ -118,7 +119,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<ReaderGone>() => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(Exited(code)) = error.downcast_ref() {
                 return ExitCode::from(*code);
@@ -140,12 +141,6 @@ fn told(error: &anyhow::Error) -> String {
         }
     }
     text
-}
-
-/// Whether standard output has lost its reader. Flows report broken connections in other ways.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<io::Error>();
-    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn run(cli: Cli) -> Result<()> {

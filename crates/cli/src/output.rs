@@ -8,6 +8,12 @@ use anyhow::{Context as _, Result, bail};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde::Serialize;
 
+/// Standard output has lost its reader, as under `head`. A type of its own: other pipes and flows break too, and then what
+/// was asked for was not done.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads standard output any more")]
+pub(crate) struct ReaderGone;
+
 /// Writes `text` and a line end.
 pub(crate) fn line(text: &str) -> Result<()> {
     write(&[text, "\n"])
@@ -34,7 +40,10 @@ fn write(parts: &[&str]) -> Result<()> {
 }
 
 fn written(outcome: io::Result<()>) -> Result<()> {
-    outcome.context("cannot write to standard output")
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(ReaderGone.into()),
+        outcome => outcome.context("cannot write to standard output"),
+    }
 }
 
 /// Checks that a file of the user's could be made, before time is spent on what it is to hold.
@@ -71,6 +80,13 @@ pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_broken_pipe_is_a_reader_gone() {
+        let error = |kind| written(Err(io::Error::from(kind))).unwrap_err();
+        assert!(error(io::ErrorKind::BrokenPipe).is::<ReaderGone>());
+        assert!(!error(io::ErrorKind::StorageFull).is::<ReaderGone>());
+    }
 
     #[test]
     fn only_one_is_singular() {

@@ -165,7 +165,8 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
     let mut flows = Vec::new();
     for _ in 0..args.parallel {
         let (mut send, mut receive) = connection.open_flow().await?;
-        wire::write(&mut send, &Frame::Perf { direction, duration_ms: millis(args.time) }).await?;
+        // A server that does not take the request has said why, or the connection is over: reading tells.
+        let _ = wire::write(&mut send, &Frame::Perf { direction, duration_ms: millis(args.time) }).await;
         match transfer::answer(connection, wire::read(&mut receive).await).await? {
             Frame::Ready => flows.push((send, receive)),
             other => return Err(transfer::unexpected(other, "measurement")),
@@ -256,9 +257,10 @@ async fn one_flow(
         }
         Direction::Upload => {
             let retransmitted = || connection.stats().retransmitted.get();
-            send_for(&mut send, duration, &position, retransmitted).await?;
+            let sent = send_for(&mut send, duration, &position, retransmitted).await;
+            // Also a server that takes no more has said why.
             match transfer::answer(&connection, wire::read(&mut receive).await).await? {
-                Frame::Done { length, .. } => Ok((length, retransmitted())),
+                Frame::Done { length, .. } => sent.map(|()| (length, retransmitted())).map_err(Into::into),
                 other => Err(transfer::unexpected(other, "measurement")),
             }
         }

@@ -10,7 +10,7 @@ use manypath_quic::Connection;
 use crate::CheckFailed;
 use crate::client::{self, AlgorithmArgs, ClientArgs};
 use crate::files::outgoing::{Outgoing, SendError};
-use crate::files::wire::{self, Frame, Refusal};
+use crate::files::wire::{self, Frame, ReadError, Refusal};
 use crate::interrupt::Interrupt;
 use crate::progress::{self, Position, Side};
 use crate::schedule_trace::{ScheduleTrace, TraceArgs};
@@ -97,59 +97,78 @@ fn unexpected(frame: Frame, path: &str) -> anyhow::Error {
     }
 }
 
+/// The error of what came while the file was under way, with what the user can do about it.
+async fn given_up(connection: &Connection, frame: Result<Frame, ReadError>, path: &str) -> anyhow::Error {
+    let why = match transfer::answer(connection, frame).await {
+        Ok(Frame::Error { message, .. }) => anyhow!("the server gave up: {message}"),
+        Ok(frame) => unexpected(frame, path),
+        Err(error) => error,
+    };
+    why.context(format!(
+        "file '{path}' is incomplete at the server; run the command again to go on from what has arrived"
+    ))
+}
+
 /// Stores over an open connection.
 async fn store(args: &Args, target: &Target, file: File, size: u64, connection: &Connection) -> Result<()> {
     let started = Instant::now();
     let (mut send, mut receive) = connection.open_flow().await?;
-    wire::write(&mut send, &Frame::Put { path: target.path.clone(), size }).await?;
+    // A server that does not take the request has said why, or the connection is over: reading tells.
+    let _ = wire::write(&mut send, &Frame::Put { path: target.path.clone(), size }).await;
     let (have, hash) = match transfer::answer(connection, wire::read(&mut receive).await).await? {
         Frame::Have { length, hash } if length <= size => (length, hash),
         other => return Err(unexpected(other, &target.path)),
     };
     let outgoing = tokio::task::spawn_blocking(move || Outgoing::new(file, size, have, hash)).await??;
     let from = outgoing.from();
-    wire::write(&mut send, &Frame::From { from }).await?;
     if from > 0 {
         eprintln!("Going on after {:.1} that the server has.", manypath_core::Bytes::new(from));
     }
     let (position, bar) = (Position::default(), progress::bar(size));
-    let sending = outgoing.send(&mut send, None, &position, || connection.stats().retransmitted.get());
+    // The server speaks once: when it has everything, or to give up.
+    let mut answer = std::pin::pin!(wire::read(&mut receive));
+    let sending = async {
+        wire::write(&mut send, &Frame::From { from }).await.map_err(SendError::Flow)?;
+        let end = outgoing.send(&mut send, None, &position, || connection.stats().retransmitted.get()).await?;
+        send.finish().map_err(SendError::Flow)?;
+        Ok(end)
+    };
     let sent = tokio::select! {
         sent = sending => sent,
-        // The server speaks first only to refuse, or to give up.
-        frame = wire::read(&mut receive) => {
+        frame = &mut answer => {
             bar.finish_and_clear();
-            return Err(unexpected(transfer::answer(connection, frame).await?, &target.path));
+            return Err(given_up(connection, frame, &target.path).await);
         }
         never = progress::show(&bar, connection, Side::Sending, &position) => match never {},
     };
     let end = match sent {
         Ok(end) => end,
-        Err(SendError::Flow(error)) => {
-            // The server's reason may be waiting to be read.
-            let frame = transfer::answer(connection, wire::read(&mut receive).await).await;
-            return Err(frame.map_or_else(|_| error.into(), |frame| unexpected(frame, &target.path)));
+        Err(SendError::Flow(_)) => {
+            bar.finish_and_clear();
+            // Why the server takes no more is waiting to be read.
+            return Err(given_up(connection, answer.await, &target.path).await);
         }
         Err(error) => {
+            bar.finish_and_clear();
             let frame = Frame::Error { refusal: error.refusal(), message: error.to_string() };
-            wire::write(&mut send, &frame).await?;
+            // Whether or not the server hears of it, the user does.
+            let _ = wire::write(&mut send, &frame).await;
             return Err(error).with_context(|| format!("cannot send {}", args.file.display()));
         }
     };
-    send.finish()?;
     let answer = tokio::select! {
-        frame = wire::read(&mut receive) => transfer::answer(connection, frame).await?,
+        frame = answer => frame,
         never = progress::show(&bar, connection, Side::Sending, &position) => match never {},
     };
     bar.finish_and_clear();
     match answer {
-        Frame::Done { length, hash } if length == size => {
+        Ok(Frame::Done { length, hash }) if length == size => {
             transfer::same_hash(end.hash, hash)?;
         }
-        Frame::Error { refusal: Refusal::Corrupt, message } => {
+        Ok(Frame::Error { refusal: Refusal::Corrupt, message }) => {
             return Err(CheckFailed(format!("the server refuses file '{}': {message}", target.path)).into());
         }
-        other => return Err(unexpected(other, &target.path)),
+        other => return Err(given_up(connection, other, &target.path).await),
     }
     let facts = Facts {
         file: &args.file,

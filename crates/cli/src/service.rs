@@ -6,8 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use manypath_quic::{Connection, RecvFlow, SendFlow};
-use tokio::io::AsyncWriteExt as _;
+use manypath_quic::Connection;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tracing::{debug, info};
 
@@ -15,13 +15,18 @@ use crate::files::Hash;
 use crate::files::arriving::Arriving;
 use crate::files::incoming::{Incoming, ReceiveError};
 use crate::files::outgoing::{Outgoing, SendError};
+use crate::files::patient::Patient;
 use crate::files::store::{Store, StoreError};
 use crate::files::wire::{self, Direction, Frame, ReadError, Refusal};
 use crate::perf;
 use crate::progress::Position;
 
-/// How long a client may take to state its request, and then to go on with it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a client may take to state its request, and then to go on with it: to send, or to read what it is sent. Longer than
+/// any outage that its session outlives: 30 s until QUIC gives up the last path, and 60 s without one.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How fast the slowest clients read and hash a file, bytes per second.
+const SLOWEST_HASH: u64 = 10_000_000;
 
 /// Requests served at once, over all clients: each holds an open file, a thread, and about a megabyte.
 const MAX_REQUESTS: usize = 256;
@@ -31,6 +36,8 @@ const MAX_REQUESTS: usize = 256;
 pub(crate) struct Service {
     store: Option<Store>,
     requests: Semaphore,
+    /// [`PATIENCE`], but in tests.
+    patience: Duration,
 }
 
 /// Why a request was not fulfilled.
@@ -57,6 +64,8 @@ impl Failure {
             Self::Read(ReadError::Malformed(_)) | Self::Receive(ReceiveError::Read(ReadError::Malformed(_))) => {
                 Refusal::BadRequest
             }
+            // After a pause the client may be there again.
+            Self::Receive(ReceiveError::Silent(_)) => Refusal::BadRequest,
             Self::Read(_) | Self::Receive(_) | Self::Send(SendError::Flow(_)) | Self::Flow(_) => return None,
             Self::Send(error) => error.refusal(),
             Self::Store(error) => error.refusal(),
@@ -69,25 +78,34 @@ impl Failure {
 impl Service {
     /// Serves files.
     pub(crate) fn files(store: Store) -> Arc<Self> {
-        Arc::new(Self { store: Some(store), requests: Semaphore::new(MAX_REQUESTS) })
+        Arc::new(Self::new(Some(store), PATIENCE))
     }
 
     /// Serves measurements and nothing else.
     pub(crate) fn perf() -> Arc<Self> {
-        Arc::new(Self { store: None, requests: Semaphore::new(MAX_REQUESTS) })
+        Arc::new(Self::new(None, PATIENCE))
+    }
+
+    const fn new(store: Option<Store>, patience: Duration) -> Self {
+        Self { store, requests: Semaphore::const_new(MAX_REQUESTS), patience }
     }
 
     /// Serves one client until it leaves.
     pub(crate) async fn serve(self: Arc<Self>, connection: Connection) {
         info!("a client has come");
-        while let Some((mut send, mut receive)) = connection.accept_flow().await {
+        while let Some((send, mut receive)) = connection.accept_flow().await {
             let (service, connection) = (Arc::clone(&self), connection.clone());
             tokio::spawn(async move {
+                let mut send = Patient::new(send, service.patience);
                 if let Err(failure) = service.request(&connection, &mut send, &mut receive).await {
                     info!(%failure, "a request failed");
-                    if let Some(answer) = failure.answer() {
-                        // If this fails the client has gone, and the flow with it.
-                        let _ = wire::write(&mut send, &answer).await;
+                    let told = match failure.answer() {
+                        Some(answer) => wire::write(&mut send, &answer).await.is_ok(),
+                        None => false,
+                    };
+                    if !told {
+                        // What the client was sent is cut off, or nobody reads it: dropping the flow says so and frees it.
+                        return;
                     }
                 }
                 let _ = send.shutdown().await;
@@ -100,13 +118,13 @@ impl Service {
     async fn request(
         &self,
         connection: &Connection,
-        send: &mut SendFlow,
-        receive: &mut RecvFlow,
+        send: &mut (impl AsyncWrite + Unpin),
+        receive: &mut (impl AsyncRead + Unpin),
     ) -> Result<(), Failure> {
         let Ok(_permit) = self.requests.try_acquire() else {
             return Err(Failure::Refused("the server is busy: try again later", Refusal::Busy));
         };
-        match patiently(wire::read(receive)).await?? {
+        match within(self.patience, wire::read(receive)).await?? {
             Frame::Get { path, have, hash, limit_ms } => {
                 info!(path, have, "get");
                 let limit = (limit_ms > 0).then(|| Duration::from_millis(limit_ms.into()));
@@ -121,7 +139,7 @@ impl Service {
                     let text = "this server serves files: measure against `manypath perf -s`";
                     return Err(Failure::Refused(text, Refusal::Unsupported));
                 }
-                measure(connection, send, receive, direction, Duration::from_millis(duration_ms.into())).await
+                self.measure(connection, send, receive, direction, Duration::from_millis(duration_ms.into())).await
             }
             _ => Err(ReadError::Malformed("a request was expected").into()),
         }
@@ -135,7 +153,7 @@ impl Service {
     async fn get(
         &self,
         connection: &Connection,
-        send: &mut SendFlow,
+        send: &mut (impl AsyncWrite + Unpin),
         path: &str,
         have: u64,
         hash: Hash,
@@ -151,18 +169,25 @@ impl Service {
         Ok(())
     }
 
-    async fn put(&self, send: &mut SendFlow, receive: &mut RecvFlow, path: &str, size: u64) -> Result<(), Failure> {
+    async fn put(
+        &self,
+        send: &mut (impl AsyncWrite + Unpin),
+        receive: &mut (impl AsyncRead + Unpin),
+        path: &str,
+        size: u64,
+    ) -> Result<(), Failure> {
         let arriving = self.store()?.write(path)?;
         let (arriving, hasher, length) = blocking(move || resume(arriving, size)).await??;
         wire::write(send, &Frame::Have { length, hash: Hash::of(&hasher) }).await?;
-        let (arriving, hasher, length) = match patiently(wire::read(receive)).await?? {
+        let patience = self.patience + time_to_hash(length);
+        let (arriving, hasher, length) = match within(patience, wire::read(receive)).await?? {
             Frame::From { from } if from == length => (arriving, hasher, length),
             Frame::From { from: 0 } => (blocking(move || restart(arriving)).await??, Default::default(), 0),
             Frame::From { .. } => return Err(ReadError::Malformed("a file starts at 0 or where its part ends").into()),
             _ => return Err(ReadError::Malformed("FROM was expected").into()),
         };
         let mut incoming = Incoming::start(arriving, hasher, length);
-        let received = incoming.receive(receive, size, PATIENCE, &Position::default()).await;
+        let received = incoming.receive(receive, size, self.patience, &Position::default()).await;
         let written = incoming.finish().await?;
         let end = match received {
             Ok(end) if written.outcome.is_ok() => end,
@@ -188,6 +213,34 @@ impl Service {
         wire::write(send, &Frame::Done { length: written.length, hash: written.hash }).await?;
         Ok(())
     }
+
+    /// A measurement, seen from the server.
+    async fn measure(
+        &self,
+        connection: &Connection,
+        send: &mut (impl AsyncWrite + Unpin),
+        receive: &mut (impl AsyncRead + Unpin),
+        direction: Direction,
+        duration: Duration,
+    ) -> Result<(), Failure> {
+        wire::write(send, &Frame::Ready).await?;
+        let position = Position::default();
+        match direction {
+            Direction::Download => {
+                let retransmitted = || connection.stats().retransmitted.get();
+                perf::send_for(send, duration.min(perf::LONGEST), &position, retransmitted).await?;
+            }
+            Direction::Upload => {
+                let deadline = Instant::now() + perf::LONGEST + self.patience;
+                let end =
+                    tokio::time::timeout_at(deadline.into(), perf::receive(receive, self.patience, &position)).await;
+                end.map_err(|_| Failure::Refused("the measurement takes too long", Refusal::BadRequest))?
+                    .map_err(Failure::Receive)?;
+                wire::write(send, &Frame::Done { length: position.get(), hash: Hash([0; 32]) }).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What is there of an earlier attempt at a file of `size` bytes.
@@ -201,39 +254,21 @@ fn restart(mut arriving: Arriving) -> Result<Arriving, StoreError> {
     Ok(arriving)
 }
 
-/// A measurement, seen from the server.
-async fn measure(
-    connection: &Connection,
-    send: &mut SendFlow,
-    receive: &mut RecvFlow,
-    direction: Direction,
-    duration: Duration,
-) -> Result<(), Failure> {
-    wire::write(send, &Frame::Ready).await?;
-    let position = Position::default();
-    match direction {
-        Direction::Download => {
-            let retransmitted = || connection.stats().retransmitted.get();
-            perf::send_for(send, duration.min(perf::LONGEST), &position, retransmitted).await?;
-        }
-        Direction::Upload => {
-            let deadline = Instant::now() + perf::LONGEST + PATIENCE;
-            let end = tokio::time::timeout_at(deadline.into(), perf::receive(receive, PATIENCE, &position)).await;
-            end.map_err(|_| Failure::Refused("the measurement takes too long", Refusal::BadRequest))?
-                .map_err(Failure::Receive)?;
-            wire::write(send, &Frame::Done { length: position.get(), hash: Hash([0; 32]) }).await?;
-        }
-    }
-    Ok(())
-}
-
 /// Runs file operations where they hold nobody up.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
 }
 
 /// Waits for a client's next words, but not for ever.
-async fn patiently<T>(words: impl Future<Output = T>) -> Result<T, Failure> {
+async fn within<T>(patience: Duration, words: impl Future<Output = T>) -> Result<T, Failure> {
     let text = "the request takes too long";
-    tokio::time::timeout(PATIENCE, words).await.map_err(|_| Failure::Refused(text, Refusal::BadRequest))
+    tokio::time::timeout(patience, words).await.map_err(|_| Failure::Refused(text, Refusal::BadRequest))
 }
+
+/// What a client may need to hash so much of its file, before it can say whether it goes on there.
+const fn time_to_hash(length: u64) -> Duration {
+    Duration::from_secs(length / SLOWEST_HASH)
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use support::{Place, Server, interrupt, manypath, run, said, slow_link, through, wait_until};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 #[test]
 fn the_printed_command_fetches_the_file() {
@@ -130,6 +131,35 @@ fn a_put_goes_on_after_an_interruption() {
     let report = run(args).json();
     assert!(report["resumed_from"].as_u64() > Some(1_000_000), "{report}");
     assert_eq!(fs::read(place.path("served/f")).unwrap(), content);
+}
+
+/// While the client hashes what the server says it has, the server gives up: it takes no more, whether or not it says why.
+#[test]
+fn a_put_that_the_server_gives_up_is_an_error() {
+    let place = Place::new();
+    place.file("f", 20_000_000);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let listen = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 0))];
+    let config = manypath_quic::ServerConfig { listen, ..Default::default() };
+    let server = std::sync::Arc::new(runtime.block_on(manypath_quic::Server::bind(config)).unwrap());
+    let (target, pin) = (format!("{}/f", server.local_addrs()[0]), server.fingerprint().to_string());
+    let refusal = [&[0x2f, 0, 0, 0, 10, 0, 1][..], b"too late"].concat();
+    for (last_words, told) in [(refusal, "the server gave up: too late"), (vec![], "the other side ended the flow")] {
+        let server = std::sync::Arc::clone(&server);
+        runtime.spawn(async move {
+            let connection = server.accept().await.unwrap();
+            let (mut send, mut receive) = connection.accept_flow().await.unwrap();
+            receive.read_u8().await.unwrap();
+            let have = [&[0x12, 0, 0, 0, 40][..], &20_000_000_u64.to_be_bytes(), &[0; 32], &last_words].concat();
+            send.write_all(&have).await.unwrap();
+            send.shutdown().await.unwrap();
+            drop(receive);
+            connection.closed().await;
+        });
+        let file = place.path("f");
+        let said = run(["put", file.to_str().unwrap(), &target, "--pin", &pin, "--path", "lo=127.0.0.1", "--json"]);
+        said.fails_with(&["file 'f' is incomplete at the server", "run the command again to go on", told]);
+    }
 }
 
 #[test]
