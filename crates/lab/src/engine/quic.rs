@@ -16,6 +16,7 @@ use manypath_quic::{
     TransportConfig, Trust,
 };
 use manypath_scenario::{Connection as Described, Scenario, Workload};
+use rand_core::Rng as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
@@ -90,7 +91,10 @@ struct Running {
 async fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> {
     let server = Server::bind(server_config(scenario)).await.map_err(|error| failed(&error))?;
     let address = *server.local_addrs().first().ok_or_else(|| failed(&"the server listens nowhere"))?;
-    let relays = relays(scenario, address, seed)?;
+    let mut relays = BTreeMap::new();
+    for (link, config) in relay_configs(scenario, address, seed) {
+        relays.insert(link, Relay::start(&config).map_err(|error| failed(&error))?);
+    }
     let (mut running, mut receivers) = (Vec::new(), JoinSet::new());
     for described in &scenario.connections {
         let config = client_config(scenario, described, &server, &relays, seed)?;
@@ -126,20 +130,24 @@ fn server_config(scenario: &Scenario) -> ServerConfig {
     }
 }
 
-/// A relay for each link that is used, by index.
-fn relays(scenario: &Scenario, target: SocketAddr, seed: u64) -> Result<BTreeMap<usize, Relay>, EngineError> {
-    let mut relays = BTreeMap::new();
+/// A seed of one link's or one connection's own: under the run's, what several draw would be the same.
+fn own_seed(seed: u64, name: &str, purpose: &str) -> u64 {
+    manypath_link::generator(seed, &format!("{name}/{purpose}")).next_u64()
+}
+
+/// What makes the relay of each link that is used, by index.
+fn relay_configs(scenario: &Scenario, target: SocketAddr, seed: u64) -> BTreeMap<usize, RelayConfig> {
+    let mut configs = BTreeMap::new();
     for path in scenario.connections.iter().flat_map(|connection| &connection.paths) {
         let (there, back) = (path.forward[0], path.backward[0]);
-        if relays.contains_key(&there) {
-            continue;
-        }
-        let drawn = |link: usize| scenario.links[link].drawn(scenario.duration, seed);
-        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let config = RelayConfig::new(listen, target, drawn(there), drawn(back), seed);
-        relays.insert(there, Relay::start(&config).map_err(|error| failed(&error))?);
+        configs.entry(there).or_insert_with(|| {
+            let drawn = |link: usize| scenario.links[link].drawn(scenario.duration, seed);
+            let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let own = own_seed(seed, &scenario.links[there].name, "relay");
+            RelayConfig::new(listen, target, drawn(there), drawn(back), own)
+        });
     }
-    Ok(relays)
+    configs
 }
 
 fn client_config(
@@ -162,7 +170,7 @@ fn client_config(
     config.transport = TransportConfig {
         cc: described.cc.clone(),
         sched: described.scheduler.clone(),
-        seed: Some(seed),
+        seed: Some(own_seed(seed, &described.name, "cc")),
         send_buffer: described.send_buffer,
         ..TransportConfig::default()
     };
@@ -348,6 +356,8 @@ fn add_link(found: &mut Quantities, name: &str, stats: &RelayStats) {
 
 #[cfg(test)]
 mod tests {
+    use manypath_link::{Ecn, Link, Verdict};
+
     use super::*;
 
     fn scenario(text: &str) -> Box<Scenario> {
@@ -371,6 +381,49 @@ mod tests {
         let delivered: f64 = spans.zip(rates).map(|(span, rate)| span * rate / 8.0).sum();
         assert!((1e6..1.1e6).contains(&delivered), "{rates:?}");
         assert_eq!(found.0["series.connection.mp.subflow.1.cwnd_bytes"].len(), times.len());
+    }
+
+    /// Which of a thousand packets each link loses in the run of a seed, by link.
+    fn losses(seed: u64) -> Vec<Vec<u64>> {
+        let link = |name: &str| {
+            let table = "rate = \"100Mbit\"\ndelay = \"1ms\"\nqueue = \"1MB\"\nloss = \"10%\"";
+            format!("[[link]]\nname = \"{name}\"\n{table}\n")
+        };
+        let text = format!(
+            "duration = \"1s\"\n{}{}[[connection]]\nname = \"mp\"\ncc = \"lia\"\n\
+            path = [{{ route = [\"a\"] }}, {{ route = [\"b\"] }}]\n",
+            link("a"),
+            link("b")
+        );
+        let configs = relay_configs(&scenario(&text), SocketAddr::from((Ipv4Addr::LOCALHOST, 9)), seed);
+        let lost = |config: &RelayConfig| {
+            let mut link = Link::new(&config.forward, config.seed, "forward").unwrap();
+            let mut is_lost = |millis: &u64| {
+                let fate = link.enqueue(Time::from_millis(*millis), Bytes::new(1000), Ecn::NotEct);
+                matches!(fate, Verdict::Drop(_))
+            };
+            (0..1000).filter(|millis| is_lost(millis)).collect()
+        };
+        configs.values().map(lost).collect()
+    }
+
+    #[test]
+    fn links_lose_each_their_own_packets_and_the_same_ones_under_the_same_seed() {
+        let lost = losses(1);
+        assert_eq!(lost.len(), 2);
+        // Of 1000 packets 100 on each link, and 10 of those on both.
+        assert!(lost.iter().all(|lost| (60..150).contains(&lost.len())), "{lost:?}");
+        let both = lost[0].iter().filter(|at| lost[1].contains(at)).count();
+        assert!(both < 30, "{both} of {} are lost on both", lost[0].len());
+        assert_eq!(losses(1), lost);
+        assert!(losses(2).iter().all(|other| !lost.contains(other)));
+    }
+
+    #[test]
+    fn connections_have_each_their_own_seed() {
+        assert_eq!(own_seed(1, "a", "cc"), own_seed(1, "a", "cc"));
+        assert_ne!(own_seed(1, "a", "cc"), own_seed(1, "b", "cc"));
+        assert_ne!(own_seed(1, "a", "cc"), own_seed(2, "a", "cc"));
     }
 
     #[test]
