@@ -2,7 +2,8 @@
 //!
 //! Packets sent closely spaced leave the bottleneck at its rate, and so do their acknowledgements: the slope of what was
 //! acknowledged over time is the bottleneck's rate, and that rate times the smallest round-trip time is the window it holds.
-//! Compressed acknowledgements give too much.
+//! Compressed acknowledgements give too much. Packets that left when the application had them tell how fast it writes: then there
+//! is no estimate.
 
 use manypath_core::{Bytes, Params, SpecError, Time};
 
@@ -94,13 +95,19 @@ impl Hoe {
             };
             return slope.map(|slope| slope * self.rtt);
         }
+        if acked.app_limited {
+            self.done = true;
+            return None;
+        }
         let rtt = acked.rtt.as_secs_f64();
         self.rtt = if self.seen == 0 { rtt } else { self.rtt.min(rtt) };
         self.bytes += acked.bytes.as_f64();
         let point = (now.since(*self.origin.get_or_insert(now)).as_secs_f64(), self.bytes);
         self.all.add(point);
-        self.last[self.seen % CLOSE] = point;
-        self.seen += 1;
+        // Packets acknowledged together are one point, or three in a row would not span as many acknowledgements.
+        let together = self.seen > 0 && self.last[(self.seen - 1) % CLOSE].0 >= point.0;
+        self.seen += usize::from(!together);
+        self.last[(self.seen - 1) % CLOSE] = point;
         if self.seen >= CLOSE {
             let mut close = Slope::default();
             self.last.iter().for_each(|point| close.add(*point));
@@ -154,6 +161,30 @@ mod tests {
         // All four: t mean 5, y mean 2500; Sty = 5*1500 + 3*500 - 1*500 + 9*1500 = 22000; Stt = 25+9+1+81 = 116.
         let mean = estimate(Choice::Mean, &[100, 102, 104, 114]).unwrap();
         assert!((mean - 22_000.0 / 116.0 * 100.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn packets_acknowledged_together_are_one_point_of_three() {
+        // 2000 bytes every 2 ms = 1e6 B/s; times 100 ms.
+        let largest = estimate(Choice::Largest, &[100, 100, 102, 102, 104, 104]).unwrap();
+        assert!((largest - 100_000.0).abs() < 1e-6, "{largest}");
+        // Two acknowledgements are no three, however many packets they cover.
+        assert_eq!(estimate(Choice::Largest, &[100, 100, 102, 102]), None);
+    }
+
+    #[test]
+    fn writes_of_the_application_are_no_estimate() {
+        for choice in [Choice::Mean, Choice::Largest] {
+            for limited in 0..3 {
+                let mut hoe = Hoe::new(choice);
+                // Three packets 30 ms apart would make a threshold of 1000 / 0.03 * 0.1 = 3333 bytes.
+                for (index, at) in [100, 130, 160].into_iter().enumerate() {
+                    let acked = Acked { app_limited: index == limited, ..ack(0, 100) };
+                    assert_eq!(hoe.on_ack(Time::from_millis(at), &acked), None);
+                }
+                assert_eq!(hoe.on_ack(Time::from_millis(260), &ack(1000, 100)), None, "{choice:?}");
+            }
+        }
     }
 
     #[test]

@@ -254,7 +254,7 @@ impl Law for Tccc {
         if !self.initial || !own.counts() {
             return 1.0;
         }
-        // Paper 001 algorithm 1 lines 18 to 20: at most one packet per acknowledgement.
+        // Paper 001 algorithm 1 lines 18 to 20: at most a packet for each that is acknowledged.
         let min_rtt = windows.counting().map(|(_, window)| window.rtt).fold(f64::INFINITY, f64::min);
         (libm::pow(self.alpha, own.rtt / min_rtt) - 1.0).min(1.0)
     }

@@ -8,7 +8,7 @@
 #define law_decrease tccc_decrease
 #define law_slow_start tccc_slow_start
 #define law_joined tccc_joined
-#define law_on_ack(step, packets, limited) tccc_on_ack(step, packets)
+#define law_on_ack(step, packets, limited) tccc_on_ack(step, packets, limited)
 #define law_on_loss tccc_on_loss
 #define law_on_sample tccc_on_sample
 

@@ -54,7 +54,8 @@ struct law_state {
 	u32 min_rtt_us;
 	/* The latest round-trip time. */
 	u32 sample_us;
-	u32 pad;
+	/* Acknowledgements at different times. */
+	u32 points;
 	/* The largest slope of three acknowledgements, packets per us, of type real. */
 	u64 largest;
 	struct slope all;
@@ -232,13 +233,17 @@ INLINE void tccc_close(struct law_state *law, u64 t)
 	struct slope close = {};
 	u32 at;
 
-	for (at = CLOSE - 1; at > 0; at--) {
-		law->last_t[at] = law->last_t[at - 1];
-		law->last_y[at] = law->last_y[at - 1];
+	/* What is acknowledged at one time is one point. */
+	if (!law->points || law->last_t[0] < t) {
+		for (at = CLOSE - 1; at > 0; at--) {
+			law->last_t[at] = law->last_t[at - 1];
+			law->last_y[at] = law->last_y[at - 1];
+		}
+		law->points++;
 	}
 	law->last_t[0] = t;
 	law->last_y[0] = law->packets;
-	if (law->seen < CLOSE)
+	if (law->points < CLOSE)
 		return;
 	for (at = 0; at < CLOSE; at++)
 		slope_add(&close, law->last_t[at], law->last_y[at]);
@@ -248,9 +253,9 @@ INLINE void tccc_close(struct law_state *law, u64 t)
 /*
  * Estimates the threshold from the first window's acknowledgements (Hoe, SIGCOMM 1996 s3.1): the slope of packets over time is the
  * bottleneck's rate, and that times the smallest round-trip time is the window it holds. Once, when the first window has been
- * acknowledged, gives it in packets; zero otherwise.
+ * acknowledged, gives it in packets; zero otherwise, and if something else than the window limited sending.
  */
-INLINE real tccc_estimate(const struct step *step, u32 packets)
+INLINE real tccc_estimate(const struct step *step, u32 packets, bool limited)
 {
 	struct law_state *law = &step->state->law;
 	u64 now = step->socket->now_us;
@@ -263,6 +268,10 @@ INLINE real tccc_estimate(const struct step *step, u32 packets)
 	} else if ((s32)(step->socket->una - law->window_end) > 0) {
 		law->done = 1;
 		return real_mul(tunables.estimate == 1 ? law->largest : slope_of(&law->all), real_of(law->min_rtt_us));
+	}
+	if (!limited) {
+		law->done = 1;
+		return 0;
 	}
 	if (law->seen >= MAX_POINTS || now - law->origin_us > MAX_SPAN_US)
 		return 0;
@@ -305,9 +314,9 @@ INLINE void tccc_on_sample(const struct step *step, u32 rtt_us)
 	own->rtt = own->law[RTT];
 }
 
-INLINE void tccc_on_ack(const struct step *step, u32 packets)
+INLINE void tccc_on_ack(const struct step *step, u32 packets, bool limited)
 {
-	real estimate = tccc_estimate(step, packets);
+	real estimate = tccc_estimate(step, packets, limited);
 
 	tccc_follow(step);
 	tccc_count(step);

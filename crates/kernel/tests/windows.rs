@@ -343,10 +343,11 @@ fn tccc() {
             let rtt_us = dice.spread(1e3, 1e6) as u64;
             pair.event(place, &Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(MSS), app_limited: false });
             for _ in 0..dice.below(10) {
-                now_us += dice.below(1000);
-                pair.ack(controller, place, &Ack { rtt_us, now_us, ..Ack::of(1, false) });
+                // Several at one time, too; now and then the application is the limit, and there is no estimate.
+                now_us += dice.below(1000) * dice.below(2);
+                pair.ack(controller, place, &Ack { rtt_us, now_us, ..Ack::of(1, dice.below(50) > 0) });
             }
-            pair.ack(controller, place, &Ack { rtt_us, now_us, ends_round: dice.below(4) > 0, ..Ack::of(1, false) });
+            pair.ack(controller, place, &Ack { rtt_us, now_us, ends_round: dice.below(4) > 0, ..Ack::of(1, true) });
         }
         for place in 0..pair.subflows {
             if dice.below(3) == 0 {

@@ -127,6 +127,46 @@ fn the_loss_a_connection_tolerates() {
     assert!(gradient(0.0154) > 0.0 && gradient(0.0156) < 0.0);
 }
 
+/// The slope of the utility, without delay, to the right or left of `own` on a drop-tail link of 100 Mbit/s that others fill to
+/// `load`, of a connection that has `elsewhere` on other paths.
+fn on_a_link(own: f64, elsewhere: f64, load: f64, step: f64) -> f64 {
+    let at = |rate: f64| sample(rate, (1.0 - 100.0 / (load - own + rate)).max(0.0), 0.0);
+    config().utility.gradient(&at(own), &at(own + step), elsewhere)
+}
+
+/// Sheet s7.11: on two links of 100 Mbit/s, 100 + 50 against 50 is a kink for both, though not fair.
+#[test]
+fn slopes_at_a_full_link() {
+    for (elsewhere, left, right) in [(100.0, 0.545, -16.5), (0.0, 0.609, -5.07)] {
+        let (found_left, found_right) =
+            (on_a_link(50.0, elsewhere, 100.0, -1e-5), on_a_link(50.0, elsewhere, 100.0, 1e-5));
+        assert!(
+            (found_left - left).abs() < 0.0005 && (found_right / right - 1.0).abs() < 0.002,
+            "{found_left} {found_right}"
+        );
+    }
+    // It pays to exceed the capacity only below 6.57 Mbit/s.
+    assert!(on_a_link(6.56, 0.0, 100.0, 1e-5) > 0.0 && on_a_link(6.58, 0.0, 100.0, 1e-5) < 0.0);
+}
+
+/// Sheet s8: where `n` equal senders rest.
+#[test]
+fn many_senders_exceed_a_link_a_little() {
+    let slope = |n: f64, load: f64| on_a_link(load / n, 0.0, load, 1e-5);
+    for n in [2.0, 5.0, 10.0] {
+        assert!(slope(n, 100.0) < 0.0, "{n} senders rest at the capacity");
+    }
+    for (n, load) in [(20.0, 101.9), (50.0, 105.8), (100.0, 107.5)] {
+        assert!(slope(n, load - 0.05) > 0.0 && slope(n, load + 0.05) < 0.0, "{n} senders do not rest at {load}");
+    }
+    // Appendix C's ceiling, 1.107 times the capacity, where 9.66% are lost: nobody goes there who has 1 Mbit/s.
+    let ceiling = 110.7;
+    assert!((1.0 - 100.0 / ceiling - 0.0966_f64).abs() < 1e-4);
+    for rate in [1.0, 2.0, 10.0, 50.0, ceiling] {
+        assert!(on_a_link(rate, 0.0, ceiling, 1e-5) < 0.0, "{rate}");
+    }
+}
+
 #[test]
 fn a_gradient_between_equal_rates_is_zero() {
     close(config().utility.gradient(&sample(5.0, 0.0, 0.0), &sample(5.0, 0.1, 0.0), 0.0), 0.0);

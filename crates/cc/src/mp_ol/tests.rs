@@ -62,6 +62,74 @@ fn a_change_of_sign_ends_learning() {
     close(window.cwnd, 625.0);
 }
 
+/// Sheet s6: a drop-tail link of 50 Mbit/s, `beta` = 1. Steps down are 15 times as large as steps up.
+#[test]
+fn learning_on_a_drop_tail_link() {
+    let reports = |base: f64| {
+        [(0, 1.0), (1, 0.95), (2, 1.05)].map(|(index, share)| {
+            let rate = base * share;
+            report(rate, (1.0 - 50.0 / rate).max(0.0), index)
+        })
+    };
+    for (base, step) in [(20.0, Some(0.67)), (49.0, None), (50.0, None), (52.0, Some(-9.1)), (60.0, Some(-10.4))] {
+        let (mut own, mut window) = subflow(base);
+        own.learn(Time::ZERO, 0.0);
+        own.on_learned(Time::ZERO, &CONFIG, &reports(base), &mut window, 0.0);
+        let found = (!own.is_monitoring()).then_some(own.base - base);
+        let as_sheet = match (found, step) {
+            (Some(found), Some(step)) => (found - step).abs() < if step > 0.0 { 0.005 } else { 0.05 },
+            (found, step) => found.is_none() && step.is_none(),
+        };
+        assert!(as_sheet, "{base}: {found:?} is not {step:?}");
+    }
+    // At 49 and 50 the gradient changes its sign: 0.61 below, -5.9 and -10.4 above.
+    for (base, above) in [(49.0, -5.9), (50.0, -10.4)] {
+        let [u0, u1, u2] = reports(base).map(|report| utility_of(&report, 0.0));
+        let (g1, g2) = ((u0 - u1) / (0.05 * base), (u2 - u0) / (0.05 * base));
+        assert!((g1 - 0.61).abs() < 0.005 && (g2 - above).abs() < 0.05, "{g1} {g2}");
+    }
+}
+
+/// The paper's models of a link: loss `1 - exp(-X/B)` (eq. 11) and RTT gradient `T - exp(-(X + R2)/R1)` (eq. 12).
+fn modelled(own: f64, others: f64) -> f64 {
+    let load = own + others;
+    let (loss, slope) = (1.0 - libm::exp(-load / 50.0), 1.2 - libm::exp(-(load - 1.0) / 20.0));
+    utility(own, loss, slope, others)
+}
+
+/// First and second derivative by the own rate, numerically.
+fn derivatives(own: f64, others: f64) -> (f64, f64) {
+    let h = 1e-3;
+    let [below, here, above] = [own - h, own, own + h].map(|rate| modelled(rate, others));
+    ((above - below) / (2.0 * h), (above - 2.0 * here + below) / (h * h))
+}
+
+#[test]
+fn equations_13_to_16() {
+    // B = 50, T = 1.2, R1 = 20, R2 = -1. Equation 13 with x = 3.1 and others of 7.7; 14 is its derivative; 16 is 13 for one alone.
+    let printed = |x: f64, load: f64| {
+        let (loss, slope) = (libm::exp(-load / 50.0), libm::exp(-(load - 1.0) / 20.0));
+        let first = A * libm::pow(x, A - 1.0) + (B - B * x / 50.0) * loss + (C - C * x / 20.0) * slope - B - C * 1.2;
+        let second = A * (A - 1.0) * libm::pow(x, A - 2.0)
+            + (B * x / 2500.0 - 2.0 * B / 50.0) * loss
+            + (C * x / 400.0 - 2.0 * C / 20.0) * slope;
+        (first, second)
+    };
+    for (own, others) in [(3.1, 7.7), (10.0, 0.0), (40.0, 5.0)] {
+        let (found, wanted) = (derivatives(own, others), printed(own, own + others));
+        assert!((found.0 - wanted.0).abs() < 1e-6 && (found.1 - wanted.1).abs() < 1e-6, "{found:?} {wanted:?}");
+    }
+}
+
+/// Equation 17 has the utility concave everywhere. It is not, beyond a load of about 2 B (sheet s6).
+#[test]
+fn equation_17_holds_up_to_a_loss_of_six_sevenths() {
+    for own in [1.0, 10.0, 50.0, 90.0] {
+        assert!(derivatives(own, 0.0).1 < 0.0, "{own}");
+    }
+    assert!((derivatives(120.0, 0.0).1 - 0.008).abs() < 0.0005);
+}
+
 #[test]
 fn steps_are_at_most_half_of_the_rate() {
     let (mut own, mut window) = subflow(60.0);

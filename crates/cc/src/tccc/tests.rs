@@ -1,4 +1,6 @@
 use manypath_core::{Bytes, Duration, PacketNumber, Rate};
+use rand_core::{Rng as _, SeedableRng as _};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
 use crate::aimd::Aimd;
@@ -50,6 +52,22 @@ fn algorithm_2() {
     // 0.02*2040^2/(2*0.02*100400) = 20.725; 0.02*2040^2/(2*0.1*100400) = 4.145.
     close(found[0], 0.02 * 2040.0 * 2040.0 / (2.0 * 0.02 * 100_400.0));
     close(found[1], 0.02 * 2040.0 * 2040.0 / (2.0 * 0.1 * 100_400.0));
+}
+
+/// Sheet s5.9: why the frame keeps a packet.
+#[test]
+fn a_loss_often_takes_a_whole_window() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut between = |low: f64, high: f64| low + (high - low) * (random.next_u64() as f64 / u64::MAX as f64);
+    let states = 20_000;
+    let whole = (0..states).filter(|_| {
+        let windows = windows(&[(); 2].map(|()| (between(2.0, 100.0), between(0.01, 0.2))));
+        let found = decreases(&mut avoiding(SAME), &windows);
+        windows.iter().zip(found).any(|((_, own), decrease)| decrease >= own.cwnd)
+    });
+    let share = whole.count() as f64 / f64::from(states);
+    // One standard deviation is 0.35%.
+    assert!((share - 0.57).abs() < 0.01, "{share}");
 }
 
 #[test]
@@ -159,6 +177,23 @@ fn css_ends_for_all_at_the_expected_throughput() {
     for id in 0..2 {
         close(windows.get(SubflowId(id)).unwrap().ssthresh, 12.0);
     }
+}
+
+#[test]
+fn three_small_writes_say_nothing_of_the_network() {
+    let mut tccc = Tccc::new(config(false));
+    let mut windows = windows(&[(12.0, 0.1)]);
+    windows.iter_mut().for_each(|window| window.ssthresh = f64::INFINITY);
+    tccc.joined(SubflowId(0), &mut windows);
+    // A packet every 30 ms, as the application had them, would make a threshold of 3.3 packets.
+    for (millis, delivered) in [(100, 0), (130, 0), (160, 0), (260, 1000)] {
+        let (now, Event::Acked(acked)) = ack(millis, 100, delivered) else { unreachable!() };
+        let event = Event::Acked(Acked { app_limited: delivered == 0, ..acked });
+        tccc.observe(now, SubflowId(0), &event, &mut windows, &View::default());
+    }
+    assert!(tccc.initial);
+    assert_eq!(tccc.con_ssth(), None);
+    assert!(windows.get(SubflowId(0)).unwrap().ssthresh.is_infinite());
 }
 
 #[test]
