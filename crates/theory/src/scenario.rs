@@ -308,6 +308,9 @@ fn law(described: &Described, connection: &Connection) -> Option<Algorithm> {
     Some(match (cc.name.as_str(), parameter(cc, "weight"), parameter(cc, "a")) {
         ("ewtcp", Some("root"), _) => Algorithm::Ewtcp { a: 1.0 / (count as f64).sqrt() },
         ("semicoupled", _, Some(a)) => Algorithm::Semicoupled { a: a.parse().ok()? },
+        ("uni-mptcp", ..) if parameter(cc, "decrease") == Some("printed") => {
+            Algorithm::UniMptcpPrinted { weights: weights(cc, paths) }
+        }
         ("uni-mptcp", ..) => Algorithm::UniMptcp { weights: weights(cc, paths) },
         ("lisa", ..) => Algorithm::Lia,
         // Algorithm 2 of paper 001: subflows that share a bottleneck see one loss rate, others may not.

@@ -247,6 +247,19 @@ mod tests {
     }
 
     #[test]
+    fn the_gain_of_the_peak_is_larger_for_unequal_capacities() {
+        // Sheet 5.11: 16.6% at n = (59, 1), c2/c1 = 0.034.
+        let gain = |c2| {
+            let setting = paths(59, 1, 1.0, c2);
+            let total = |omega: f64| setting.shares(omega).unwrap().total().as_mbps();
+            total(setting.peak_omega()) / total(1.0) - 1.0
+        };
+        let gains = (200..=500).map(|c2| f64::from(c2) * 1e-4).map(|c2| (gain(c2), c2));
+        let (most, c2) = gains.fold((0.0, 0.0), |best, found| if found.0 > best.0 { found } else { best });
+        assert!((most - 0.166).abs() < 1e-3 && (c2 - 0.034).abs() < 5e-4, "{most} {c2}");
+    }
+
+    #[test]
     fn no_weight_beats_the_peak() {
         for (n1, n2, c1, c2) in [(2, 1, 10.0, 10.0), (10, 1, 10.0, 10.0), (1, 7, 3.0, 40.0), (59, 1, 1.0, 0.034)] {
             let setting = paths(n1, n2, c1, c2);

@@ -166,6 +166,15 @@ fn uni_mptcp_under_loss_in_proportion_to_packets() {
     }
 }
 
+/// Sheet s5.1: as printed, the subflow of weight 0.01 takes more than a TCP of its link, and most of it.
+#[test]
+fn uni_mptcp_as_printed() {
+    let law = Algorithm::UniMptcpPrinted { weights: vec![1.0, 0.01] };
+    let (network, laws) = two_bottlenecks([10.0, 10.0], [10, 1], law);
+    let rates: Vec<f64> = rest(&network, laws).subflows(0).iter().map(|rate| rate.as_mbps()).collect();
+    assert_near(&rates, &[0.876, 7.36], 1e-3);
+}
+
 #[test]
 fn the_two_bottleneck_network() {
     // Both links alike: LIA, OLIA, BALIA and TCCC share 20 with two TCPs as if all were one pool: each gets 20/3.

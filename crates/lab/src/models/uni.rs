@@ -67,3 +67,20 @@ fn printed(shares: &mut Shares, flows: [u32; 2], capacities: [Rate; 2], omega: f
     shares.subflows = rates.map(Rate::from_bps);
     shares.tcp = [Rate::from_bps((c1 - rates[0]) / n1), Rate::from_bps((c2 - rates[1]) / n2)];
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sheet s5.1: n = (10, 1), c = (10, 10), omega = 0.01. The subflow of the small weight takes ten times a TCP.
+    #[test]
+    fn the_printed_rule_does_not_heed_the_weight() {
+        let (flows, capacities) = ([10, 1], [Rate::from_mbps(10.0); 2]);
+        let mut shares = TwoPaths::new(flows, capacities).unwrap().shares(0.01).unwrap();
+        printed(&mut shares, flows, capacities, 0.01);
+        let found: Vec<f64> = shares.tcp.iter().chain(&shares.subflows).map(|rate| rate.as_mbps()).collect();
+        for (found, wanted) in found.iter().zip([0.92, 0.92, 0.83, 9.08]) {
+            assert!((found - wanted).abs() < 0.005, "{shares:?}");
+        }
+    }
+}

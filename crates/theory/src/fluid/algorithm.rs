@@ -50,6 +50,11 @@ pub enum Algorithm {
         /// The weight of each subflow, positive (spec: omega).
         weights: Vec<f64>,
     },
+    /// Uni-MPTCP as equations 17 and 20 print it: the same increase, `D = omega_r w_r/2`.
+    UniMptcpPrinted {
+        /// The weight of each subflow, positive (spec: omega).
+        weights: Vec<f64>,
+    },
 }
 
 /// The rates and round-trip times of a connection's subflows.
@@ -136,7 +141,9 @@ impl Algorithm {
         let positive = |value: &f64| (MIN_WEIGHT..=MAX_WEIGHT).contains(value);
         let fits = match self {
             Self::Ewtcp { a } | Self::Semicoupled { a } => positive(a),
-            Self::UniMptcp { weights } => weights.len() == subflows && weights.iter().all(positive),
+            Self::UniMptcp { weights } | Self::UniMptcpPrinted { weights } => {
+                weights.len() == subflows && weights.iter().all(positive)
+            }
             _ => true,
         };
         if fits { Ok(()) } else { Err(FluidError::Parameter { connection }) }
@@ -254,7 +261,7 @@ impl Algorithm {
                 let divisor = state.min_rtt() * state.sum(|x, rtt| x / rtt);
                 each(&|r| 1.0 / (state.rtts[r] * divisor))
             }
-            Self::UniMptcp { weights } => {
+            Self::UniMptcp { weights } | Self::UniMptcpPrinted { weights } => {
                 let weighted: f64 = weights.iter().zip(&state.rates).map(|(omega, x)| omega * x).sum();
                 each(&|r| weights[r] / (state.rtts[r] * weighted))
             }
@@ -273,6 +280,7 @@ impl Algorithm {
                 let common = state.min_rtt() * total * total / (2.0 * state.sum(|x, rtt| x / rtt));
                 each(&|r| common / state.rtts[r])
             }
+            Self::UniMptcpPrinted { weights } => each(&|r| weights[r] * state.window(r) / 2.0),
             _ => halving(),
         };
         Steps { increase, decrease }

@@ -111,6 +111,8 @@ fn fluid_models_are_found_by_name_and_parameter() {
     assert_eq!(law_of("tccc", &["a", "b"]), Some(Algorithm::TcccHalving));
     assert_eq!(law_of("tccc", &["a", "a"]), Some(Algorithm::Tccc));
     assert_eq!(law_of("uni-mptcp:weights=1/0.5", &["a", "b"]), Some(Algorithm::UniMptcp { weights: vec![1.0, 0.5] }));
+    let printed = Algorithm::UniMptcpPrinted { weights: vec![1.0, 0.5] };
+    assert_eq!(law_of("uni-mptcp:weights=1/0.5,decrease=printed", &["a", "b"]), Some(printed));
     assert_eq!(law_of("cubic", &["a"]), None);
     let reading = read_with("", &connection("c", "cubic", "", &["a"]), 0.5).unwrap();
     assert!(reading.system().unwrap_err().to_string().contains("there are models of reno"));
