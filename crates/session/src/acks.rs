@@ -80,6 +80,12 @@ impl Arrivals {
         self.left
     }
 
+    /// How many sequence numbers have arrived.
+    #[cfg(test)]
+    pub(crate) fn total(&self) -> u64 {
+        self.left.0 + self.above.total()
+    }
+
     /// What inserting `range` would mean.
     pub(crate) fn classify(&self, range: DataRange) -> Arrival {
         if range.end <= self.left || self.above.covers(range) {

@@ -2,7 +2,8 @@
 //!
 //! The adversary loses, duplicates and reorders datagrams, kills paths and brings them back, shrinks datagrams, never
 //! reports some losses, and acknowledges packets whose records it drops. Required is: every byte once and in order, memory
-//! within the windows, and no stall while one path lives.
+//! within the windows, and no stall while one path lives. Where applications give flows up in mid-transfer: no error, every
+//! flow closes, and the windows are as they were.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -32,11 +33,31 @@ struct Hostility {
     shrinks: Option<(Time, Bytes)>,
 }
 
+/// How one end deals with a flow.
+#[derive(Clone, Copy, Debug)]
+struct Conduct {
+    /// It stops the flow when it has read so much.
+    stop_at: Option<u64>,
+    /// It resets the flow when it has written so much.
+    reset_at: Option<u64>,
+}
+
+/// Reads everything, writes everything.
+const PATIENT: Conduct = Conduct { stop_at: None, reset_at: None };
+
+/// How many flows an end has open at once.
+const AT_ONCE: usize = 8;
+
 #[derive(Clone, Debug)]
 struct Plan {
     seed: u64,
     paths: Vec<Hostility>,
+    /// What each flow's opener writes; they take turns.
     flows: Vec<u64>,
+    /// What the other end answers.
+    answer: u64,
+    /// How opener and other end deal with the flows, in turn.
+    conduct: Vec<[Conduct; 2]>,
     window: u64,
     scheduler: &'static str,
     controller: &'static str,
@@ -55,7 +76,7 @@ enum Happening {
 /// What one end's application and engine know.
 #[derive(Default)]
 struct Host {
-    /// Per flow: what is left to write, and whether the end was written.
+    /// Per flow: what is left to write, and whether the end was written or the flow given up.
     writing: BTreeMap<FlowId, (u64, bool)>,
     /// Per flow: bytes stored by offset.
     stored: BTreeMap<FlowId, RangeSet>,
@@ -72,6 +93,8 @@ struct Duel {
     happenings: BinaryHeap<Reverse<(Time, u64)>>,
     details: BTreeMap<u64, Happening>,
     next: u64,
+    /// The next of the plan's flows that each end opens.
+    unopened: [usize; 2],
 }
 
 fn session(role: Role, plan: &Plan) -> Session {
@@ -103,12 +126,8 @@ impl Duel {
             happenings: BinaryHeap::new(),
             details: BTreeMap::new(),
             next: 0,
+            unopened: [0, 1],
         };
-        for (index, size) in duel.plan.flows.clone().into_iter().enumerate() {
-            let opener = index % 2;
-            let flow = duel.ends[opener].open_flow().unwrap();
-            duel.hosts[opener].writing.insert(flow, (size, false));
-        }
         for (path, hostility) in (0..).map(SubflowId).zip(duel.plan.paths.clone()) {
             if let Some((at, size)) = hostility.shrinks {
                 duel.later(at, Happening::Shrink { path, size });
@@ -144,38 +163,72 @@ impl Duel {
     /// Everything both ends want to do now.
     fn settle(&mut self) {
         for end in 0..2 {
-            self.write(end);
             while let Some(event) = self.ends[end].poll_event() {
                 match event {
                     SessionEvent::FlowOpened(flow) => {
-                        // The answering direction carries a few bytes of its own.
-                        self.hosts[end].writing.insert(flow, (100, false));
+                        self.hosts[end].writing.insert(flow, (self.plan.answer, false));
                     }
-                    SessionEvent::Writable(_) => self.write(end),
+                    SessionEvent::FlowStopped { flow, .. } => {
+                        self.hosts[end].writing.insert(flow, (0, true));
+                    }
                     _ => {}
                 }
             }
+            self.open(end);
+            self.write(end);
             while let Some(transmit) = self.ends[end].poll_transmit(self.now) {
                 self.carry(end, transmit.subflow, transmit.record, transmit.packet);
             }
             let (limit, buffer) = (self.plan.window, self.plan.window * 4);
             assert!(self.ends[end].queue().held().get() <= buffer + 16, "the sender holds more than its buffer");
-            assert!(self.ends[end].receive_buffered().get() <= limit, "the receiver holds more than its window");
+            let buffered = self.ends[end].receive_buffered().get();
+            assert!(buffered <= limit, "the receiver holds more than its window");
+            let (consumed, arrived) = (self.ends[end].consumed, self.ends[end].arrivals.total());
+            assert_eq!(consumed + buffered, arrived, "the window moves with what was read or dropped");
         }
+    }
+
+    /// Opens the plan's next flows.
+    fn open(&mut self, end: usize) {
+        let session = &mut self.ends[end];
+        while let Some(size) = self.plan.flows.get(self.unopened[end]).copied()
+            && session.flows.keys().filter(|flow| flow.0 as usize % 2 == end).count() < AT_ONCE
+        {
+            let flow = session.open_flow().unwrap();
+            assert_eq!(flow.0 as usize, self.unopened[end], "ids count up from the lowest");
+            self.hosts[end].writing.insert(flow, (size, false));
+            self.unopened[end] += 2;
+        }
+    }
+
+    /// How an end deals with a flow.
+    fn conduct(&self, end: usize, flow: FlowId) -> Conduct {
+        let flow = flow.0 as usize;
+        self.plan.conduct[flow % self.plan.conduct.len()][(end + flow) % 2]
     }
 
     fn write(&mut self, end: usize) {
         let now = self.now;
-        for (flow, (left, ended)) in &mut self.hosts[end].writing {
+        let flows: Vec<FlowId> = self.hosts[end].writing.keys().copied().collect();
+        for flow in flows {
+            let size = if flow.0 as usize % 2 == end { self.plan.flows[flow.0 as usize] } else { self.plan.answer };
+            let reset_at = self.conduct(end, flow).reset_at;
+            let (left, ended) = self.hosts[end].writing.get_mut(&flow).unwrap();
+            if *ended {
+                continue;
+            }
             while *left > 0 {
-                let accepted = self.ends[end].write(now, *flow, *left).unwrap_or(0);
+                let accepted = self.ends[end].write(now, flow, *left).unwrap();
                 *left -= accepted;
                 if accepted == 0 {
                     break;
                 }
             }
-            if *left == 0 && !*ended {
-                self.ends[end].finish(*flow).unwrap();
+            if reset_at.is_some_and(|at| size - *left >= at) {
+                self.ends[end].reset(flow, 1);
+                *ended = true;
+            } else if *left == 0 {
+                self.ends[end].finish(flow).unwrap();
                 *ended = true;
             }
         }
@@ -244,6 +297,7 @@ impl Duel {
             let flows: Vec<FlowId> =
                 self.hosts[end].stored.keys().chain(self.hosts[end].writing.keys()).copied().collect();
             for flow in flows {
+                let stop_at = self.conduct(end, flow).stop_at;
                 let readable = self.ends[end].readable(flow);
                 let (read, ended) = self.hosts[end].read.entry(flow).or_default();
                 if readable.end > readable.start {
@@ -257,17 +311,28 @@ impl Duel {
                 if !*ended {
                     self.ends[end].consume(self.now, flow, len);
                     *ended = self.ends[end].is_finished(flow) && *read > 0;
+                    if stop_at.is_some_and(|at| *read >= at) {
+                        self.ends[end].stop(self.now, flow, 2);
+                        *ended = true;
+                    }
                 }
             }
         }
     }
 
+    /// Whether all that nobody gave up was read, and nothing is left.
     fn is_complete(&self) -> bool {
-        let opened = self.plan.flows.iter().enumerate().all(|(index, size)| {
-            let flow = FlowId(u32::try_from(index).unwrap() / 2 * 2 + u32::try_from(index % 2).unwrap());
-            self.hosts[1 - index % 2].read.get(&flow) == Some(&(*size, true))
+        let sizes = (0..).map(FlowId).zip(&self.plan.flows);
+        let read = sizes.into_iter().all(|(flow, size)| {
+            let opener = flow.0 as usize % 2;
+            [(opener, *size), (1 - opener, self.plan.answer)].into_iter().all(|(writer, size)| {
+                let given_up = self.conduct(writer, flow).reset_at.is_some_and(|at| at <= size)
+                    || self.conduct(1 - writer, flow).stop_at.is_some();
+                given_up || self.hosts[1 - writer].read.get(&flow) == Some(&(size, true))
+            })
         });
-        opened && self.ends.iter().all(|end| end.queue().is_empty())
+        let opened = self.unopened.iter().all(|next| *next >= self.plan.flows.len());
+        opened && read && self.ends.iter().all(|end| end.queue().is_empty() && end.open_flows() == 0)
     }
 
     /// Runs until everything arrived; `Err` says what is missing when time is up.
@@ -278,7 +343,9 @@ impl Duel {
             let timer = self.ends.iter().filter_map(Session::next_timeout).min().unwrap_or(Time::MAX);
             let next = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
             if timer.min(next) > end {
-                return Err(format!("stalled: {:?} read of {:?}", self.hosts[1].read, self.plan.flows));
+                let open = self.ends.each_ref().map(|end| end.flows.keys().copied().collect::<Vec<_>>());
+                let read = &self.hosts[1].read;
+                return Err(format!("stalled: {read:?} read of {:?}; open: {open:?}", self.plan.flows));
             }
             if next <= timer {
                 let Some(Reverse((at, id))) = self.happenings.pop() else { break };
@@ -313,6 +380,16 @@ fn hostility() -> impl Strategy<Value = Hostility> {
     })
 }
 
+/// A plan whose applications give flows up in mid-transfer.
+fn impatient() -> impl Strategy<Value = Plan> {
+    let give_up = || prop::option::of(0_u64..60_000);
+    let conduct = move || (Just(None), give_up()).prop_map(|(stop_at, reset_at)| Conduct { stop_at, reset_at });
+    let conduct = prop::collection::vec((conduct(), conduct()).prop_map(<[Conduct; 2]>::from), 1..24);
+    let flows = (prop::collection::vec(1_u64..60_000, 1..40), 1_u64..60_000);
+    let plan = (plan(Mutation::None), conduct, flows);
+    plan.prop_map(|(plan, conduct, (flows, answer))| Plan { conduct, flows, answer, ..plan })
+}
+
 fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
     let names = (
         prop::sample::select(vec!["minrtt", "round-robin", "rate-based"]),
@@ -324,6 +401,9 @@ fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
             seed,
             paths,
             flows,
+            // The answering direction carries a few bytes of its own.
+            answer: 100,
+            conduct: vec![[PATIENT; 2]],
             window,
             scheduler,
             controller,
@@ -341,6 +421,16 @@ proptest! {
     #[test]
     fn every_byte_arrives_once_and_in_order(plan in plan(Mutation::None)) {
         prop_assert_eq!(Duel::new(plan).run(PATIENCE).map(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn flows_that_are_given_up_close_and_leave_nothing(plan in impatient()) {
+        let mut duel = Duel::new(plan);
+        prop_assert_eq!(duel.run(PATIENCE).map(|_| ()), Ok(()));
+        for end in &duel.ends {
+            prop_assert_eq!(end.consumed, end.arrivals.left().0);
+            prop_assert_eq!(end.blocked_flows.len(), 0);
+        }
     }
 }
 
@@ -394,7 +484,9 @@ fn calm(delay: u64) -> Hostility {
 
 fn duel(paths: Vec<Hostility>, size: u64) -> Duel {
     let (window, scheduler, controller) = (WINDOW, "minrtt", "reno");
-    Duel::new(Plan { seed: 7, paths, flows: vec![size], window, scheduler, controller, mutation: Mutation::None })
+    let (flows, answer, conduct) = (vec![size], 100, vec![[PATIENT; 2]]);
+    let mutation = Mutation::None;
+    Duel::new(Plan { seed: 7, paths, flows, answer, conduct, window, scheduler, controller, mutation })
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub enum ProtocolError {
     /// More flows than allowed.
     #[error("the peer opened more flows than allowed")]
     TooManyFlows,
-    /// A record about a flow that this end would have to open, or that is long over.
+    /// A record about a flow that this end would have to open and has not.
     #[error("the peer named a flow that does not exist")]
     UnknownFlow,
     /// An acknowledgement of data that was never sent.

@@ -28,7 +28,7 @@ pub(crate) struct SendHalf {
 pub(crate) struct RecvHalf {
     /// What has arrived, as offsets; everything below `consumed` has.
     received: RangeSet,
-    /// Bytes given to the application.
+    /// Bytes given to the application or dropped.
     pub(crate) consumed: u64,
     /// First offset that the peer may not send, as last advertised.
     pub(crate) limit: u64,
@@ -102,6 +102,14 @@ impl RecvHalf {
             self.length = Some(offset + len);
         }
         (added, self.contiguous_end() > before || self.is_finished())
+    }
+
+    /// Nobody reads any more. Returns how many bytes are dropped; from now on `consumed` counts what arrives.
+    pub(crate) fn abandon(&mut self) -> u64 {
+        let dropped = self.buffered();
+        self.consumed += dropped;
+        self.abandoned = true;
+        dropped
     }
 
     /// The offsets that can be read in order.

@@ -237,9 +237,12 @@ impl Session {
             Arrival::TooScattered => {}
         }
         self.accept_flow(data.flow)?;
-        let Some(flow) = self.flows.get_mut(&data.flow) else {
-            // The flow is over: nothing of it can be new unless the peer contradicts itself.
-            return Err(ProtocolError::UnknownFlow);
+        let Some(flow) = self.flows.get_mut(&data.flow).filter(|flow| !flow.recv.done) else {
+            // A RESET overtook it: it is of no use any more, and the sender must hear that it has arrived.
+            let new = self.arrivals.insert(range);
+            self.acknowledge(now, id, range, left, false);
+            self.on_consumed(now, new);
+            return Ok(Received::Nothing);
         };
         let len = u64::from(data.len);
         #[cfg(test)]
@@ -254,20 +257,23 @@ impl Session {
         let (added, more_readable) = flow.recv.insert(data.offset, len, data.fin);
         let skip = flow.recv.consumed.saturating_sub(data.offset).min(len);
         let abandoned = flow.recv.abandoned;
-        let mut dropped = u64::from(data.fin);
         if abandoned {
             flow.recv.consumed += added;
             flow.recv.done = flow.recv.is_finished();
-            dropped += added;
         } else if more_readable && !flow.readable_reported {
             flow.readable_reported = true;
             self.events.push_back(SessionEvent::Readable(data.flow));
         }
-        self.arrivals.insert(range);
+        let new = self.arrivals.insert(range);
+        #[cfg(test)]
+        let new = self.mutation.newly_arrived(range, new);
+        let kept = if abandoned { 0 } else { added };
         self.totals.received += Bytes::new(added);
         self.totals.received_again += Bytes::new(len - added);
         self.acknowledge(now, id, range, left, false);
-        self.on_consumed(now, dropped);
+        // The end of a flow is not kept. What a SKIP has counted may be, from a late record: it counts when it is dropped.
+        self.consumed = self.consumed.saturating_sub(kept.saturating_sub(new));
+        self.on_consumed(now, new.saturating_sub(kept));
         if abandoned {
             self.close_if_done(data.flow);
         }
@@ -278,12 +284,13 @@ impl Session {
         Ok(Received::Store { flow: data.flow, offset: data.offset + u64::from(skip), skip, len: data.len - skip })
     }
 
-    /// Opens a flow of the peer that is named for the first time.
+    /// Opens a flow of the peer that is named for the first time. One that is over stays so: what overtook its end on the way
+    /// or was sent again may still name it.
     fn accept_flow(&mut self, id: FlowId) -> Result<(), ProtocolError> {
-        if self.flows.contains_key(&id) {
+        if self.flows.contains_key(&id) || self.was_closed(id) {
             return Ok(());
         }
-        if !self.is_peers_flow(id) || self.was_closed(id) {
+        if !self.is_peers_flow(id) {
             return Err(ProtocolError::UnknownFlow);
         }
         // The peer may already have seen the end of flows that are still open here: twice the limit is tolerated.
@@ -296,13 +303,14 @@ impl Session {
         Ok(())
     }
 
-    fn on_skip(&mut self, now: Time, id: SubflowId, range: DataRange) -> Result<(), ProtocolError> {
+    /// Takes sequence numbers that carry no data; says whether any was new.
+    fn on_skip(&mut self, now: Time, id: SubflowId, range: DataRange) -> Result<bool, ProtocolError> {
         if range.end > self.advertised {
             return Err(ProtocolError::WindowExceeded);
         }
         let left = self.arrivals.left();
         let duplicate = match self.arrivals.classify(range) {
-            Arrival::TooScattered if self.config.carriage == Carriage::Datagrams => return Ok(()),
+            Arrival::TooScattered if self.config.carriage == Carriage::Datagrams => return Ok(false),
             Arrival::Duplicate => true,
             Arrival::New | Arrival::TooScattered => {
                 let dropped = self.arrivals.insert(range);
@@ -311,7 +319,7 @@ impl Session {
             }
         };
         self.acknowledge(now, id, range, left, duplicate);
-        Ok(())
+        Ok(!duplicate)
     }
 
     fn on_reset(
@@ -322,10 +330,7 @@ impl Session {
         seq: DataSeq,
         code: u32,
     ) -> Result<(), ProtocolError> {
-        let range = DataRange::new(seq, 1);
-        let known = self.arrivals.classify(range) != Arrival::New;
-        self.on_skip(now, id, range)?;
-        if known {
+        if !self.on_skip(now, id, DataRange::new(seq, 1))? {
             return Ok(());
         }
         self.accept_flow(flow_id)?;
@@ -333,8 +338,7 @@ impl Session {
         if flow.recv.done {
             return Ok(());
         }
-        let dropped = if flow.recv.abandoned { 0 } else { flow.recv.buffered() };
-        flow.recv.abandoned = true;
+        let dropped = flow.recv.abandon();
         flow.recv.done = true;
         flow.stop_due = None;
         self.events.push_back(SessionEvent::FlowReset { flow: flow_id, code });

@@ -1,5 +1,7 @@
 //! Deliberate faults, for the tests that show that the adversary finds them. Compiled into tests only.
 
+use manypath_core::DataRange;
+
 use crate::acks::Arrival;
 
 /// A part of the session that is missing.
@@ -13,7 +15,7 @@ pub(crate) enum Mutation {
     NoWindowCheck,
     /// Neither does the receiver, whose memory then grows without bound.
     NoWindowCheckAtBothEnds,
-    /// Records that arrived before are taken again.
+    /// Records that arrived before are taken and counted again.
     NoDeduplication,
 }
 
@@ -29,6 +31,11 @@ impl Mutation {
     /// The first position the receiver does not take, when `limit` is what it said.
     pub(crate) fn receive_limit(self, limit: u64) -> u64 {
         if self == Self::NoWindowCheckAtBothEnds { u64::MAX } else { limit }
+    }
+
+    /// How many sequence numbers of a range count as new, when `new` of them are.
+    pub(crate) fn newly_arrived(self, range: DataRange, new: u64) -> u64 {
+        if self == Self::NoDeduplication { range.len() } else { new }
     }
 
     /// What an arrival counts as.

@@ -352,7 +352,7 @@ impl Session {
     pub(crate) fn on_consumed(&mut self, now: Time, len: u64) {
         self.consumed += len;
         let window = self.config.receive_window.get();
-        if self.consumed + window - self.advertised.0 >= window / 4
+        if self.consumed + window >= self.advertised.0 + window / 4
             && let Some(id) = self.control_path()
         {
             self.want_ack(now, id);

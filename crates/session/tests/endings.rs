@@ -1,0 +1,126 @@
+//! Flows that are given up before their end, record by record: what is late, lost or out of order then.
+
+use manypath_core::{AlgorithmSpec, Bytes, DataSeq, FlowId, SubflowId, Time};
+use manypath_session::record::{Ack, Data, Record, SendTime};
+use manypath_session::{Config, PathInit, ProtocolError, Received, Role, Session, SessionEvent};
+
+const FLOW: FlowId = FlowId(0);
+const PATH: SubflowId = SubflowId(0);
+const SENT: SendTime = SendTime(0);
+
+/// A server with two paths.
+fn server() -> Session {
+    server_with(Config::new(Role::Server))
+}
+
+fn server_with(config: Config) -> Session {
+    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+    let scheduler = manypath_sched::create(&AlgorithmSpec::named("minrtt")).unwrap();
+    let mut session = Session::new(config, cc, scheduler);
+    for _ in 0..2 {
+        session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
+    }
+    session
+}
+
+/// Bytes of the client's first flow, which take the sequence numbers of their offsets.
+fn data(offset: u64, len: u32, fin: bool) -> Record {
+    Record::Data(Data { flow: FLOW, seq: DataSeq(offset), offset, len, fin, copy: false, sent: SENT, deadline: None })
+}
+
+fn reset(seq: u64) -> Record {
+    Record::Reset { flow: FLOW, seq: DataSeq(seq), code: 7, sent: SENT }
+}
+
+fn takes(session: &mut Session, now: Time, record: &Record) -> Received {
+    session.on_record(now, PATH, record, false).expect("an honest peer breaks no rule")
+}
+
+/// Everything that leaves now.
+fn sent(session: &mut Session, now: Time) -> Vec<Record> {
+    std::iter::from_fn(|| session.poll_transmit(now)).map(|transmit| transmit.record).collect()
+}
+
+/// The last acknowledgement that leaves now.
+fn ack(session: &mut Session, now: Time) -> Ack {
+    let mut acks = sent(session, now).into_iter().filter_map(|record| match record {
+        Record::Ack(ack) => Some(ack),
+        _ => None,
+    });
+    acks.next_back().expect("an acknowledgement is owed")
+}
+
+fn stops(session: &mut Session, now: Time) -> usize {
+    sent(session, now).iter().filter(|record| matches!(record, Record::Stop { flow: FLOW, code: 9 })).count()
+}
+
+fn events(session: &mut Session) -> Vec<SessionEvent> {
+    std::iter::from_fn(|| session.poll_event()).collect()
+}
+
+/// The client has everything that the server sent.
+fn acknowledge_all(session: &mut Session, now: Time) {
+    sent(session, now);
+    let ack = Ack { left: session.queue().admitted(), window_end: session.queue().window_end(), ..Ack::default() };
+    takes(session, now, &Record::Ack(ack));
+}
+
+/// All that came is acknowledged, and the window is where it would be had the application read it.
+fn assert_all_dropped(session: &mut Session, now: Time, end: u64) {
+    let Config { max_ack_delay, receive_window, .. } = Config::new(Role::Server);
+    let now = now + max_ack_delay;
+    session.on_timeout(now);
+    let ack = ack(session, now);
+    assert_eq!((ack.left, ack.window_end), (DataSeq(end), DataSeq(end) + receive_window.get()));
+    assert_eq!(session.receive_buffered(), Bytes::ZERO);
+}
+
+#[test]
+fn data_that_a_reset_overtook_is_acknowledged_and_dropped() {
+    for answered in [false, true] {
+        let (mut session, now) = (server(), Time::from_millis(1));
+        takes(&mut session, now, &data(0, 1_000, false));
+        takes(&mut session, now, &reset(3_000));
+        assert_eq!(session.receive_buffered(), Bytes::ZERO);
+        if answered {
+            session.finish(FLOW).unwrap();
+            acknowledge_all(&mut session, now);
+            assert!(events(&mut session).contains(&SessionEvent::FlowClosed(FLOW)));
+        }
+        let later = Time::from_millis(200);
+        for record in [data(2_000, 1_000, false), data(1_000, 1_000, false)] {
+            assert_eq!(takes(&mut session, later, &record), Received::Nothing);
+        }
+        assert_all_dropped(&mut session, later, 3_001);
+        if !answered {
+            session.finish(FLOW).unwrap();
+            acknowledge_all(&mut session, later);
+            assert!(events(&mut session).contains(&SessionEvent::FlowClosed(FLOW)), "late data does not reopen it");
+        }
+        assert_eq!(session.open_flows(), 0);
+    }
+}
+
+#[test]
+fn a_reset_of_a_flow_that_has_closed_is_acknowledged_and_ignored() {
+    let (mut session, now) = (server(), Time::from_millis(1));
+    takes(&mut session, now, &data(0, 1_000, true));
+    session.consume_all(now, FLOW);
+    session.finish(FLOW).unwrap();
+    acknowledge_all(&mut session, now);
+    assert_eq!(session.open_flows(), 0);
+    takes(&mut session, now, &reset(1_001));
+    assert_all_dropped(&mut session, now, 1_002);
+    assert_eq!(session.open_flows(), 0);
+}
+
+#[test]
+fn a_flow_that_this_end_would_open_and_has_not_is_an_error() {
+    for record in [
+        Record::Reset { flow: FlowId(1), seq: DataSeq(0), code: 0, sent: SENT },
+        Record::Stop { flow: FlowId(1), code: 0 },
+        Record::FlowWindow { flow: FlowId(1), limit: 1 << 20 },
+    ] {
+        assert_eq!(server().on_record(Time::ZERO, PATH, &record, false), Err(ProtocolError::UnknownFlow));
+    }
+}
