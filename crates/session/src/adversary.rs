@@ -383,7 +383,7 @@ fn hostility() -> impl Strategy<Value = Hostility> {
 /// A plan whose applications give flows up in mid-transfer.
 fn impatient() -> impl Strategy<Value = Plan> {
     let give_up = || prop::option::of(0_u64..60_000);
-    let conduct = move || (Just(None), give_up()).prop_map(|(stop_at, reset_at)| Conduct { stop_at, reset_at });
+    let conduct = move || (give_up(), give_up()).prop_map(|(stop_at, reset_at)| Conduct { stop_at, reset_at });
     let conduct = prop::collection::vec((conduct(), conduct()).prop_map(<[Conduct; 2]>::from), 1..24);
     let flows = (prop::collection::vec(1_u64..60_000, 1..40), 1_u64..60_000);
     let plan = (plan(Mutation::None), conduct, flows);

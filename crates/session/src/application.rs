@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use manypath_core::{Bytes, FlowId, Priority, SubflowState, Time};
+use manypath_core::{Bytes, Duration, FlowId, Priority, SubflowState, Time};
 use manypath_sched::Content;
 
 use crate::config::Carriage;
@@ -14,6 +14,9 @@ const MIN_UNSENT: Bytes = Bytes::new(256 << 10);
 
 /// A single write takes at most this much, so that flows that write in turn share the queue.
 const WRITE_QUANTUM: u64 = 64 << 10;
+
+/// Between two STOPs of a flow lies at least this: what the peer sent before it heard of the first calls for no other.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Session {
     /// Opens a flow.
@@ -84,6 +87,8 @@ impl Session {
         {
             flow.send.ended = true;
             flow.send.reset = true;
+            flow.wants_to_write = false;
+            self.blocked_flows.retain(|held| *held != id);
             self.queue.abandon(id);
             self.queue.admit(Content::Reset { flow: id, code }, 1);
         }
@@ -95,15 +100,29 @@ impl Session {
         if flow.recv.done || flow.recv.abandoned {
             return;
         }
-        flow.recv.abandoned = true;
-        flow.stop_due = Some(code);
-        let dropped = flow.recv.buffered();
-        let whole = flow.recv.length.is_some_and(|length| flow.recv.consumed + dropped == length);
-        flow.recv.done = whole;
+        let dropped = flow.recv.abandon();
+        flow.recv.done = flow.recv.is_finished();
+        flow.stopped = Some((code, now + STOP_INTERVAL));
+        flow.stop_due = true;
         self.control_flows.push_back(id);
         self.stir(Time::ZERO);
         self.on_consumed(now, dropped);
         self.close_if_done(id);
+    }
+
+    /// The peer goes on with a flow: if the application stopped it, the STOP was lost or came before the flow.
+    pub(crate) fn stop_again(&mut self, now: Time, id: FlowId) {
+        if let Some(flow) = self.flows.get_mut(&id)
+            && let Some((_, again)) = &mut flow.stopped
+            && *again <= now
+            && !flow.recv.done
+            && !flow.stop_due
+        {
+            *again = now + STOP_INTERVAL;
+            flow.stop_due = true;
+            self.control_flows.push_back(id);
+            self.stir(Time::ZERO);
+        }
     }
 
     /// Offsets of a flow below this are acknowledged: the engine may forget their bytes. For a closed flow: all of them.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use manypath_core::{DataRange, DataSeq, RangeSet};
+use manypath_core::{DataRange, DataSeq, RangeSet, Time};
 
 use crate::error::ProtocolError;
 
@@ -47,8 +47,10 @@ pub(crate) struct Flow {
     pub(crate) recv: RecvHalf,
     /// A FLOW_WINDOW is owed.
     pub(crate) window_due: bool,
+    /// The application stopped the receiving half: why, and from when on the peer may be told again.
+    pub(crate) stopped: Option<(u32, Time)>,
     /// A STOP is owed.
-    pub(crate) stop_due: Option<u32>,
+    pub(crate) stop_due: bool,
     /// The application wrote more than was admitted and waits.
     pub(crate) wants_to_write: bool,
     /// `Readable` was reported and nothing consumed since.
@@ -68,7 +70,8 @@ impl Flow {
                 done: false,
             },
             window_due: false,
-            stop_due: None,
+            stopped: None,
+            stop_due: false,
             wants_to_write: false,
             readable_reported: false,
         }

@@ -275,6 +275,7 @@ impl Session {
         self.consumed = self.consumed.saturating_sub(kept.saturating_sub(new));
         self.on_consumed(now, new.saturating_sub(kept));
         if abandoned {
+            self.stop_again(now, data.flow);
             self.close_if_done(data.flow);
         }
         if added == 0 || abandoned {
@@ -340,7 +341,7 @@ impl Session {
         }
         let dropped = flow.recv.abandon();
         flow.recv.done = true;
-        flow.stop_due = None;
+        flow.stop_due = false;
         self.events.push_back(SessionEvent::FlowReset { flow: flow_id, code });
         self.on_consumed(now, dropped);
         self.close_if_done(flow_id);
@@ -426,8 +427,10 @@ impl Session {
         match flow {
             None => self.want_ack(now, id),
             Some(flow_id) => {
+                self.stop_again(now, flow_id);
                 if let Some(flow) = self.flows.get_mut(&flow_id)
                     && !flow.window_due
+                    && !flow.recv.abandoned
                 {
                     flow.window_due = true;
                     self.control_flows.push_back(flow_id);

@@ -302,7 +302,9 @@ impl Session {
     fn poll_flow_control(&mut self) -> Option<Record> {
         while let Some(id) = self.control_flows.pop_front() {
             let Some(flow) = self.flows.get_mut(&id) else { continue };
-            if let Some(code) = flow.stop_due.take() {
+            if core::mem::take(&mut flow.stop_due)
+                && let Some((code, _)) = flow.stopped
+            {
                 return Some(Record::Stop { flow: id, code });
             }
             if core::mem::take(&mut flow.window_due) {

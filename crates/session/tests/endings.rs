@@ -1,6 +1,6 @@
 //! Flows that are given up before their end, record by record: what is late, lost or out of order then.
 
-use manypath_core::{AlgorithmSpec, Bytes, DataSeq, FlowId, SubflowId, Time};
+use manypath_core::{AlgorithmSpec, Bytes, DataSeq, Duration, FlowId, SubflowId, Time};
 use manypath_session::record::{Ack, Data, Record, SendTime};
 use manypath_session::{Config, PathInit, ProtocolError, Received, Role, Session, SessionEvent};
 
@@ -123,4 +123,67 @@ fn a_flow_that_this_end_would_open_and_has_not_is_an_error() {
     ] {
         assert_eq!(server().on_record(Time::ZERO, PATH, &record, false), Err(ProtocolError::UnknownFlow));
     }
+}
+
+#[test]
+fn what_was_not_read_of_a_stopped_flow_counts_towards_its_end() {
+    let (mut session, now) = (server(), Time::from_millis(1));
+    takes(&mut session, now, &data(0, 1_000, false));
+    session.stop(now, FLOW, 9);
+    assert_eq!(session.receive_buffered(), Bytes::ZERO);
+    assert_eq!(stops(&mut session, now), 1);
+    // It is lost: the client ends the flow in order.
+    session.finish(FLOW).unwrap();
+    acknowledge_all(&mut session, now);
+    takes(&mut session, now, &data(1_000, 500, true));
+    assert_all_dropped(&mut session, now, 1_501);
+    assert!(events(&mut session).contains(&SessionEvent::FlowClosed(FLOW)));
+    assert_eq!(session.open_flows(), 0);
+}
+
+#[test]
+fn a_stop_is_repeated_while_the_peer_goes_on() {
+    let (mut session, start) = (server(), Time::from_millis(1));
+    takes(&mut session, start, &data(0, 1_000, false));
+    session.stop(start, FLOW, 9);
+    assert_eq!(stops(&mut session, start), 1);
+    // A second of data, a packet a millisecond: what was under way is no reason for another at once.
+    let mut repeated = 0;
+    for number in 1..=1_000 {
+        let now = start + Duration::from_millis(number);
+        takes(&mut session, now, &data(number * 1_000, 1_000, false));
+        repeated += stops(&mut session, now);
+    }
+    assert_eq!(repeated, 20, "one in 50 ms");
+    // What has arrived before says nothing new; a writer that waits for the flow's window must hear it.
+    let now = start + Duration::from_millis(2_000);
+    takes(&mut session, now, &data(0, 1_000, false));
+    assert_eq!(stops(&mut session, now), 0);
+    takes(&mut session, now, &Record::Blocked { flow: Some(FLOW) });
+    assert_eq!(stops(&mut session, now), 1);
+    // The flow is over: nothing is left to stop.
+    let now = start + Duration::from_millis(3_000);
+    takes(&mut session, now, &reset(1_001_000));
+    takes(&mut session, now, &Record::Blocked { flow: Some(FLOW) });
+    let left = sent(&mut session, now);
+    assert!(left.iter().all(|record| !matches!(record, Record::Stop { .. } | Record::FlowWindow { .. })), "{left:?}");
+}
+
+#[test]
+fn a_writer_that_was_stopped_asks_for_no_window() {
+    let mut config = Config::new(Role::Server);
+    config.peer.flow_window = Bytes::new(1_000);
+    let (mut session, now) = (server_with(config), Time::from_millis(1));
+    takes(&mut session, now, &data(0, 1_000, false));
+    assert_eq!(session.write(now, FLOW, 2_000).unwrap(), 1_000);
+    takes(&mut session, now, &Record::Stop { flow: FLOW, code: 9 });
+    acknowledge_all(&mut session, now);
+    // Its other direction goes on.
+    assert_eq!(session.open_flows(), 1);
+    let asked = (1..100).flat_map(|step| {
+        let now = now + Duration::from_millis(step * 100);
+        session.on_timeout(now);
+        sent(&mut session, now)
+    });
+    assert_eq!(asked.filter(|record| matches!(record, Record::Blocked { .. })).count(), 0);
 }
