@@ -111,6 +111,20 @@ mod tests {
     }
 
     #[test]
+    fn scattered_bytes_cost_what_lies_between_them() {
+        let mut buffer = Buffer::default();
+        let (from, pages) = (5_000_000_u64, 100_u32);
+        buffer.release(from);
+        for page in 0..=pages {
+            buffer.write(from + u64::from(page) * CHUNK as u64, &[1]);
+        }
+        let span = pages as usize * CHUNK + 1;
+        assert!(buffer.memory() <= span + 2 * CHUNK, "{}", buffer.memory());
+        buffer.release(from + u64::from(pages) * CHUNK as u64);
+        assert!(buffer.memory() <= (1 + SPARE) * CHUNK, "{}", buffer.memory());
+    }
+
+    #[test]
     fn memory_follows_what_is_held() {
         let mut buffer = Buffer::default();
         for start in 0..100 {

@@ -100,6 +100,7 @@ impl Session {
         if flow.recv.done || flow.recv.abandoned {
             return;
         }
+        self.spanned -= flow.recv.span();
         let dropped = flow.recv.abandon();
         flow.recv.done = flow.recv.is_finished();
         flow.stopped = Some((code, now + STOP_INTERVAL));
@@ -158,6 +159,7 @@ impl Session {
         taken.end = taken.end.min(taken.start.saturating_add(most));
         let len = taken.end - taken.start;
         flow.recv.consumed += len;
+        self.spanned -= len;
         flow.readable_reported = false;
         let window = self.config.flow_window.get();
         if flow.recv.length.is_none() && flow.recv.consumed + window - flow.recv.limit >= window / 4 {

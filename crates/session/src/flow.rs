@@ -89,7 +89,7 @@ impl RecvHalf {
         if end > limit {
             return Err(ProtocolError::FlowWindowExceeded);
         }
-        let highest = self.received.last().map_or(self.consumed, |range| range.end.0);
+        let highest = self.highest();
         let wrong_length = match self.length {
             Some(length) => end > length || (fin && end != length),
             None => fin && end < highest,
@@ -123,6 +123,16 @@ impl RecvHalf {
     /// Whether everything up to the end has been read.
     pub(crate) fn is_finished(&self) -> bool {
         self.length == Some(self.consumed)
+    }
+
+    /// First offset above all that has arrived.
+    pub(crate) fn highest(&self) -> u64 {
+        self.received.last().map_or(self.consumed, |range| range.end.0)
+    }
+
+    /// From the first byte that was not consumed to the last that has arrived: as far as a reader must be able to reach.
+    pub(crate) fn span(&self) -> u64 {
+        if self.abandoned { 0 } else { self.highest() - self.consumed }
     }
 
     /// Bytes that arrived and were not consumed.

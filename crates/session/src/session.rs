@@ -65,7 +65,7 @@ pub struct Totals {
     pub received: Bytes,
     /// Payload bytes received that had arrived before.
     pub received_again: Bytes,
-    /// Records received that could not be taken: too scattered, or for abandoned flows.
+    /// Records received that could not be taken: too scattered.
     pub dropped_records: u64,
 }
 
@@ -88,6 +88,8 @@ pub struct Session {
     pub(crate) flows: BTreeMap<FlowId, Flow>,
     /// Sequence numbers that the application consumed or that were dropped: the window moves with them.
     pub(crate) consumed: u64,
+    /// What the flows span that somebody reads, together.
+    pub(crate) spanned: u64,
     /// Right edge of the receive window as last advertised.
     pub(crate) advertised: DataSeq,
     pub(crate) totals: Totals,
@@ -136,6 +138,7 @@ impl Session {
             next_flow,
             arrivals: Arrivals::default(),
             consumed: 0,
+            spanned: 0,
             events: VecDeque::new(),
             waiting: 0,
             control_flows: VecDeque::new(),

@@ -49,3 +49,33 @@ fn datagrams_that_are_too_scattered_are_not_kept_and_come_again() {
     }
     assert_eq!(session.readable(FlowId(0)).end, PIECES * 100);
 }
+
+/// Memory comes in pages: a byte in each of them must not cost the page.
+#[test]
+fn pages_that_bytes_are_scattered_over_are_bounded_by_the_window() {
+    const PAGE: u64 = 32 << 10;
+    const FLOWS: u32 = 64;
+    const WINDOW: u64 = 64 << 20;
+    let (mut session, id) = receiver(Carriage::Datagrams);
+    let mut seq = 0;
+    // Numbers without gaps.
+    let mut keeps = |session: &mut Session, flow: u32, offset, len| {
+        let (flow, sent) = (FlowId(flow * 2), SendTime(0));
+        let data = Data { flow, seq: DataSeq(seq), offset, len, fin: false, copy: false, sent, deadline: None };
+        let kept = session.on_record(Time::ZERO, id, &Record::Data(data), false).unwrap() != Received::Nothing;
+        seq += if kept { u64::from(len) } else { 0 };
+        kept
+    };
+    // No flow begins at its beginning: nothing of it can be read.
+    let all = (0..FLOWS).flat_map(|flow| (1..512).map(move |page| (flow, page)));
+    let pages = all.filter(|(flow, page)| keeps(&mut session, *flow, page * PAGE, 1)).count() as u64;
+    assert!(pages * PAGE <= WINDOW + u64::from(FLOWS) * PAGE, "{pages} pages");
+    assert!(session.totals().dropped_records > 0);
+    // What makes the first flow readable is taken still, and makes room for others once it is read.
+    assert!(!keeps(&mut session, FLOWS - 1, 511 * PAGE, 1));
+    for offset in (0..=PAGE).step_by(1_024) {
+        assert!(keeps(&mut session, 0, offset, 1_024), "offset {offset}");
+    }
+    session.consume_all(Time::ZERO, FlowId(0));
+    assert!(keeps(&mut session, FLOWS - 1, PAGE, 1));
+}
