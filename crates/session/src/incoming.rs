@@ -306,7 +306,10 @@ impl Session {
         }
         // The peer may already have seen the end of flows that are still open here: twice the limit is tolerated.
         let open = self.flows.keys().filter(|held| held.0 % 2 == id.0 % 2).count();
-        if open >= (self.config.max_flows as usize).saturating_mul(2) {
+        let limit = self.config.max_flows as usize;
+        // Between flows that are over lie some that are open here, or open at the peer and still on their way.
+        let gaps = self.closed_flows.range_count().saturating_sub(1);
+        if open >= limit.saturating_mul(2) || gaps > limit.saturating_mul(3) {
             return Err(ProtocolError::TooManyFlows);
         }
         self.insert_flow(id);

@@ -101,7 +101,7 @@ pub struct Session {
     pub(crate) config: Config,
     pub(crate) trace: Option<Trace>,
     /// Flows of the peer that are over, by half their id, so that they are contiguous.
-    closed_flows: RangeSet,
+    pub(crate) closed_flows: RangeSet,
     pub(crate) next_flow: u32,
     /// Flows that owe the peer a control record.
     pub(crate) control_flows: VecDeque<FlowId>,

@@ -60,7 +60,11 @@ fn events(session: &mut Session) -> Vec<SessionEvent> {
 
 /// The client has everything that the server sent.
 fn acknowledge_all(session: &mut Session, now: Time) {
-    sent(session, now);
+    while let Some(transmit) = session.poll_transmit(now) {
+        if let Some(packet) = transmit.packet {
+            session.on_acked(now, transmit.subflow, packet);
+        }
+    }
     let ack = Ack { left: session.queue().admitted(), window_end: session.queue().window_end(), ..Ack::default() };
     takes(session, now, &Record::Ack(ack));
 }
@@ -186,4 +190,42 @@ fn a_writer_that_was_stopped_asks_for_no_window() {
         sent(&mut session, now)
     });
     assert_eq!(asked.filter(|record| matches!(record, Record::Blocked { .. })).count(), 0);
+}
+
+/// The client opens the flow of this number, and both ends are done with it at once.
+fn whole_flow(session: &mut Session, number: u32, seq: u64) -> Result<Received, ProtocolError> {
+    let (flow, now) = (FlowId(number * 2), Time::from_millis(1));
+    let data = Data { flow, seq: DataSeq(seq), offset: 0, len: 0, fin: true, copy: false, sent: SENT, deadline: None };
+    let received = session.on_record(now, PATH, &Record::Data(data), false)?;
+    session.consume_all(now, flow);
+    session.finish(flow).unwrap();
+    acknowledge_all(session, now);
+    assert!(events(session).contains(&SessionEvent::FlowClosed(flow)));
+    Ok(received)
+}
+
+#[test]
+fn a_peer_that_leaves_out_ids_is_refused() {
+    let mut session = server();
+    let limit = Config::new(Role::Server).max_flows;
+    let opened = (0..10 * limit).find(|number| match whole_flow(&mut session, number * 2, (*number).into()) {
+        Ok(_) => false,
+        Err(error) => {
+            assert_eq!(error, ProtocolError::TooManyFlows);
+            true
+        }
+    });
+    assert_eq!(opened, Some(3 * limit + 2));
+}
+
+#[test]
+fn flows_that_are_over_in_any_order_are_no_gaps() {
+    let mut session = server();
+    let limit = Config::new(Role::Server).max_flows;
+    // As many as may be open at once end last first, again and again; then every other one before the rest.
+    let backwards = (0..8).flat_map(|round| (0..limit).rev().map(move |number| round * limit + number));
+    let combed = (0..limit).step_by(2).chain((1..limit).step_by(2)).map(|number| 8 * limit + number);
+    for (number, seq) in backwards.chain(combed).zip(0..) {
+        whole_flow(&mut session, number, seq).unwrap();
+    }
 }
