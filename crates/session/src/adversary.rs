@@ -521,6 +521,27 @@ fn a_path_that_returns_is_used_again() {
 }
 
 #[test]
+fn an_end_that_only_receives_notices_a_dead_path_and_sends_its_windows_elsewhere() {
+    let death = Time::from_millis(1_500);
+    let dying = Hostility { dead: Some((death, Time::MAX)), unreported: 1.0, ..calm(5) };
+    // What the receiver writes, its end of the flow, leaves by the first path: it never measures the second.
+    let mut duel = duel(vec![calm(30), dying], 1 << 34);
+    duel.plan.answer = 0;
+    duel.run(Duration::from_millis(1_500)).unwrap_err();
+    assert!(duel.ends[1].view().subflows[1].srtt.is_none());
+    let (mut still, mut longest, mut last) = (0, 0, 0);
+    for step in 1..=200 {
+        duel.run(Duration::from_millis(1_500 + step * 100)).unwrap_err();
+        let read = duel.hosts[1].read[&FlowId(0)].0;
+        still = if read == last { still + 1 } else { 0 };
+        (last, longest) = (read, longest.max(still));
+    }
+    assert!(longest <= 10, "{longest} tenths of a second without a byte");
+    assert!(last > 10 * WINDOW, "{last} bytes");
+    assert_eq!(duel.ends[1].view().subflows[1].state, manypath_core::SubflowState::Failed);
+}
+
+#[test]
 fn a_session_without_any_path_for_a_minute_resumes() {
     let mut duel = duel(vec![calm(5)], 30 << 20);
     duel.run(Duration::from_millis(100)).unwrap_err();

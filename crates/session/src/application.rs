@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use manypath_core::{Bytes, Duration, FlowId, Priority, SubflowState, Time};
+use manypath_core::{Bytes, Duration, FlowId, Priority, SubflowId, SubflowState, Time};
 use manypath_sched::Content;
 
 use crate::config::Carriage;
@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// The peer goes on with a flow: if the application stopped it, the STOP was lost or came before the flow.
-    pub(crate) fn stop_again(&mut self, now: Time, id: FlowId) {
+    pub(crate) fn stop_again(&mut self, now: Time, path: SubflowId, id: FlowId) {
         if let Some(flow) = self.flows.get_mut(&id)
             && let Some((_, again)) = &mut flow.stopped
             && *again <= now
@@ -121,6 +121,7 @@ impl Session {
         {
             *again = now + STOP_INTERVAL;
             flow.stop_due = true;
+            flow.asked_by = Some(path);
             self.control_flows.push_back(id);
             self.stir(Time::ZERO);
         }

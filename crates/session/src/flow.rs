@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use manypath_core::{DataRange, DataSeq, RangeSet, Time};
+use manypath_core::{DataRange, DataSeq, RangeSet, SubflowId, Time};
 
 use crate::error::ProtocolError;
 
@@ -51,6 +51,8 @@ pub(crate) struct Flow {
     pub(crate) stopped: Option<(u32, Time)>,
     /// A STOP is owed.
     pub(crate) stop_due: bool,
+    /// By which path the peer asked for what is owed.
+    pub(crate) asked_by: Option<SubflowId>,
     /// The application wrote more than was admitted and waits.
     pub(crate) wants_to_write: bool,
     /// `Readable` was reported and nothing consumed since.
@@ -72,6 +74,7 @@ impl Flow {
             window_due: false,
             stopped: None,
             stop_due: false,
+            asked_by: None,
             wants_to_write: false,
             readable_reported: false,
         }

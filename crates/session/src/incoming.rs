@@ -51,7 +51,10 @@ impl Session {
             self.stir(Time::ZERO);
         }
         let Some(path) = self.path_mut(id) else { return Ok(Received::Nothing) };
-        path.active_at = now;
+        // A PING may say that the peer hears nothing from here.
+        if !matches!(record, Record::Ping { .. }) {
+            path.active_at = now;
+        }
         match *record {
             Record::Data(data) => {
                 if self.config.carriage == Carriage::Datagrams {
@@ -285,7 +288,7 @@ impl Session {
         self.consumed = self.consumed.saturating_sub(kept.saturating_sub(new));
         self.on_consumed(now, new.saturating_sub(kept));
         if abandoned {
-            self.stop_again(now, data.flow);
+            self.stop_again(now, id, data.flow);
             self.close_if_done(data.flow);
         }
         if added == 0 || abandoned {
@@ -441,13 +444,15 @@ impl Session {
         match flow {
             None => self.want_ack(now, id),
             Some(flow_id) => {
-                self.stop_again(now, flow_id);
+                self.stop_again(now, id, flow_id);
                 if let Some(flow) = self.flows.get_mut(&flow_id)
-                    && !flow.window_due
                     && !flow.recv.abandoned
                 {
-                    flow.window_due = true;
-                    self.control_flows.push_back(flow_id);
+                    flow.asked_by = Some(id);
+                    if !flow.window_due {
+                        flow.window_due = true;
+                        self.control_flows.push_back(flow_id);
+                    }
                 }
             }
         }

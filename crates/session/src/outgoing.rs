@@ -283,9 +283,8 @@ impl Session {
     fn look_for_control(&mut self, now: Time) -> Option<(SubflowId, Record)> {
         for index in 0..self.paths.len() {
             if let Some(record) = self.poll_path_control(now, index) {
-                let path = self.paths[index].as_mut()?;
-                path.active_at = now;
-                return Some((path.id, record));
+                // It says nothing of the path that it leaves: keep-alive is not put off.
+                return Some((self.paths[index].as_ref()?.id, record));
             }
         }
         if self.control_flows.is_empty() && self.blocked_due.is_empty() {
@@ -295,21 +294,25 @@ impl Session {
         if let Some(flow) = self.blocked_due.pop_front() {
             return Some((id, Record::Blocked { flow }));
         }
-        self.poll_flow_control().map(|record| (id, record))
+        self.poll_flow_control(id)
     }
 
-    /// What is owed about flows.
-    fn poll_flow_control(&mut self) -> Option<Record> {
+    /// What is owed about flows, and where it goes: by the path on which the peer asked, else by `otherwise`.
+    fn poll_flow_control(&mut self, otherwise: SubflowId) -> Option<(SubflowId, Record)> {
         while let Some(id) = self.control_flows.pop_front() {
             let Some(flow) = self.flows.get_mut(&id) else { continue };
-            if core::mem::take(&mut flow.stop_due)
+            let asked_by = flow.asked_by.take();
+            let record = if core::mem::take(&mut flow.stop_due)
                 && let Some((code, _)) = flow.stopped
             {
-                return Some(Record::Stop { flow: id, code });
-            }
-            if core::mem::take(&mut flow.window_due) {
-                return Some(Record::FlowWindow { flow: id, limit: flow.recv.limit });
-            }
+                Record::Stop { flow: id, code }
+            } else if core::mem::take(&mut flow.window_due) {
+                Record::FlowWindow { flow: id, limit: flow.recv.limit }
+            } else {
+                continue;
+            };
+            let path = asked_by.filter(|id| self.path(*id).is_some_and(|path| path.carrier_ready));
+            return Some((path.unwrap_or(otherwise), record));
         }
         None
     }

@@ -63,7 +63,7 @@ pub(crate) struct Resend {
 #[derive(Debug)]
 #[repr(C)] // What comes in needs first, then what leaves and is acknowledged, then the rest: in few lines of the cache.
 pub(crate) struct Path {
-    /// When anything last left or arrived, for keep-alive.
+    /// When the path was last heard, or data left that it must answer: for keep-alive.
     pub(crate) active_at: Time,
     pub(crate) id: SubflowId,
     carriage: Carriage,

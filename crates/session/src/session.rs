@@ -374,11 +374,16 @@ impl Session {
         self.quiet_until = self.quiet_until.min(at);
     }
 
-    /// Where control records without a path of their own go: the fastest usable path, or any that is open.
+    /// Where control records without a path of their own go: the fastest usable path, or any that is open. A path on which
+    /// nothing was heard for as long as one takes to fail, while another was, comes last: it may be dead, and an end that
+    /// sends no data has no other sign of that.
     pub(crate) fn control_path(&self) -> Option<SubflowId> {
-        let fastest = self.view.usable().filter(|view| self.path(view.id).is_some_and(|path| path.carrier_ready));
-        let fastest = fastest.min_by_key(|view| view.srtt.unwrap_or_default());
-        fastest.or_else(|| self.view.open().next()).map(|view| view.id)
+        let heard = self.paths.iter().flatten().map(|path| path.active_at).max().unwrap_or_default();
+        let is_silent = |path: &Path| path.active_at + path.failure_after() < heard;
+        let usable = self.view.usable().filter_map(|view| Some((view, self.path(view.id)?)));
+        let ready = usable.filter(|(_, path)| path.carrier_ready);
+        let fastest = ready.min_by_key(|(view, path)| (is_silent(path), view.srtt.unwrap_or_default()));
+        fastest.map(|(view, _)| view).or_else(|| self.view.open().next()).map(|view| view.id)
     }
 }
 

@@ -111,6 +111,10 @@ impl Session {
             let interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
             path.on_failed(now, interval);
         }
+        if self.blocked_probe.take().is_some() {
+            // What was asked, or the answer, may have gone with the path.
+            self.arm_blocked_probe(now);
+        }
         self.events.push_back(SessionEvent::PathFailed(id));
     }
 

@@ -1,0 +1,92 @@
+//! Which way control records go, and when paths are probed.
+
+use manypath_core::{AlgorithmSpec, Bytes, DataSeq, Duration, FlowId, SubflowId, SubflowState, Time};
+use manypath_session::record::{Data, Record, SendTime};
+use manypath_session::{Config, PathInit, Role, Session, Transmit};
+
+const FLOW: FlowId = FlowId(0);
+const FIRST: SubflowId = SubflowId(0);
+const SECOND: SubflowId = SubflowId(1);
+
+/// A server with two paths, which has sent nothing.
+fn receiver() -> Session {
+    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+    let scheduler = manypath_sched::create(&AlgorithmSpec::named("minrtt")).unwrap();
+    let mut session = Session::new(Config::new(Role::Server), cc, scheduler);
+    for _ in 0..2 {
+        session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
+    }
+    session
+}
+
+/// A full packet comes, of this number, and is read.
+fn receive(session: &mut Session, now: Time, path: SubflowId, number: u64) {
+    let (offset, sent) = (number * 1_000, SendTime(0));
+    let seq = DataSeq(offset);
+    let data = Data { flow: FLOW, seq, offset, len: 1_000, fin: false, copy: false, sent, deadline: None };
+    session.on_record(now, path, &Record::Data(data), false).unwrap();
+    session.consume_all(now, FLOW);
+}
+
+/// What leaves at a time.
+fn sent(session: &mut Session, now: Time) -> Vec<Transmit> {
+    session.on_timeout(now);
+    std::iter::from_fn(|| session.poll_transmit(now)).collect()
+}
+
+fn windows(transmits: &[Transmit]) -> Vec<SubflowId> {
+    let windows = transmits.iter().filter(|transmit| matches!(transmit.record, Record::FlowWindow { .. }));
+    windows.map(|transmit| transmit.subflow).collect()
+}
+
+#[test]
+fn windows_leave_by_a_path_that_is_heard() {
+    let mut session = receiver();
+    // A packet a millisecond moves the window by a quarter in 4.2 s.
+    let mut all = Vec::new();
+    for number in 0..20_000 {
+        let now = Time::from_millis(1 + number);
+        receive(&mut session, now, if number < 5_000 { FIRST } else { SECOND }, number);
+        all.extend(windows(&sent(&mut session, now)));
+    }
+    assert_eq!(all, [FIRST, SECOND, SECOND, SECOND]);
+}
+
+#[test]
+fn a_window_is_repeated_on_the_path_it_was_asked_for() {
+    let (mut session, now) = (receiver(), Time::from_millis(1));
+    receive(&mut session, now, FIRST, 0);
+    sent(&mut session, now);
+    for path in [SECOND, FIRST, SECOND] {
+        session.on_record(now, path, &Record::Blocked { flow: Some(FLOW) }, false).unwrap();
+        assert_eq!(windows(&sent(&mut session, now)), [path]);
+    }
+    // Where it cannot leave, another path serves.
+    session.on_record(now, SECOND, &Record::Blocked { flow: Some(FLOW) }, false).unwrap();
+    session.set_carrier_ready(SECOND, false);
+    assert_eq!(windows(&sent(&mut session, now)), [FIRST]);
+}
+
+#[test]
+fn what_leaves_does_not_put_off_the_probe_of_a_path_that_brings_nothing() {
+    let mut session = receiver();
+    let (mut probes, mut failed) = (Vec::new(), None);
+    for number in 0..20_000 {
+        let now = Time::from_millis(1 + number);
+        receive(&mut session, now, SECOND, number);
+        if number % 500 == 0 {
+            // The peer hears nothing on the first path, and says so by asking.
+            session.on_record(now, FIRST, &Record::Ping { token: 1 }, false).unwrap();
+        }
+        let transmits = sent(&mut session, now);
+        let is_probe = |transmit: &&Transmit| matches!(transmit.record, Record::Ping { .. });
+        probes.extend(transmits.iter().filter(is_probe).map(|transmit| (now, transmit.subflow)));
+        if failed.is_none() && session.view().subflows[FIRST.index()].state == SubflowState::Failed {
+            failed = Some(now);
+        }
+    }
+    assert_eq!(probes[0], (Time::ZERO + Config::new(Role::Server).keep_alive, FIRST));
+    assert!(probes.iter().all(|(_, path)| *path == FIRST));
+    let failed = failed.expect("it answers nothing");
+    assert!(failed.since(probes[0].0) < Duration::from_millis(1_100), "{failed:?}");
+}
