@@ -261,10 +261,11 @@ impl Path {
             return Time::MAX;
         }
         let mut next = self.undelivered.front().map_or(Time::MAX, |(deadline, _)| *deadline);
+        // A carrier that takes nothing takes no probe.
         if failed {
-            return next.min(self.next_probe);
+            return if self.carrier_ready { next.min(self.next_probe) } else { next };
         }
-        if self.probe.is_none() {
+        if self.carrier_ready && self.probe.is_none() {
             next = next.min(self.probe_at(keep_alive));
         }
         next.min(self.fails_at()).min(self.oldest_lost_at())

@@ -90,3 +90,25 @@ fn what_leaves_does_not_put_off_the_probe_of_a_path_that_brings_nothing() {
     let failed = failed.expect("it answers nothing");
     assert!(failed.since(probes[0].0) < Duration::from_millis(1_100), "{failed:?}");
 }
+
+#[test]
+fn a_carrier_that_takes_nothing_is_not_asked_again_and_again_for_a_probe() {
+    let mut session = receiver();
+    session.remove_path(Time::ZERO, SECOND);
+    sent(&mut session, Time::ZERO);
+    session.set_carrier_ready(FIRST, false);
+    let idle = Time::from_millis(15_000);
+    assert_eq!(sent(&mut session, idle), []);
+    assert!(session.next_timeout().is_none_or(|at| at > idle), "{:?}", session.next_timeout());
+    // It leaves when the carrier is ready; then the path fails, and the same holds for those that follow.
+    session.set_carrier_ready(FIRST, true);
+    assert!(session.next_timeout().is_some_and(|at| at <= idle));
+    assert_eq!(sent(&mut session, idle).len(), 1);
+    session.set_carrier_ready(FIRST, false);
+    let silent = Time::from_millis(17_000);
+    assert_eq!(sent(&mut session, silent), []);
+    assert_eq!(session.view().subflows[FIRST.index()].state, SubflowState::Failed);
+    assert!(session.next_timeout().is_none_or(|at| at > silent), "{:?}", session.next_timeout());
+    session.set_carrier_ready(FIRST, true);
+    assert_eq!(sent(&mut session, silent).len(), 1);
+}
