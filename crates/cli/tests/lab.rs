@@ -218,7 +218,9 @@ fn what_cannot_be_done_is_said() {
     assert_eq!(lab(&["check", "--update"]).status.code(), Some(0));
     let results = folder.path().join("lab-results/small");
     std::fs::create_dir_all(&results).unwrap();
-    std::fs::write(results.join("runs-00001.parquet"), "x").unwrap();
+    for table in ["runs", "values"] {
+        std::fs::write(results.join(format!("{table}-00001.parquet")), "x").unwrap();
+    }
     let damaged = err(&lab(&["check"]));
     assert!(damaged.contains("delete it to have its runs made again"), "{damaged}");
     assert_eq!(damaged.matches("runs-00001.parquet").count(), 1, "{damaged}");

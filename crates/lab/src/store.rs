@@ -62,12 +62,17 @@ impl Store {
     }
 
     /// The tables of runs of an experiment, in order.
-    fn parts(&self, experiment: &str) -> Vec<PathBuf> {
+    fn tables(&self, experiment: &str) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.folder.join(experiment)) else { return Vec::new() };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut parts: Vec<PathBuf> = paths.filter(|path| part_number(path).is_some()).collect();
-        parts.sort();
-        parts
+        let mut tables: Vec<PathBuf> = paths.filter(|path| part_number(path).is_some()).collect();
+        tables.sort();
+        tables
+    }
+
+    /// Those of them that count: one whose values were deleted does not.
+    fn parts(&self, experiment: &str) -> impl Iterator<Item = PathBuf> {
+        self.tables(experiment).into_iter().filter(|path| values_of(path).try_exists().unwrap_or(true))
     }
 
     /// Writes runs of an experiment as a new part.
@@ -78,7 +83,8 @@ impl Store {
         if records.is_empty() {
             return Ok(());
         }
-        let number = self.parts(experiment).last().and_then(|path| part_number(path)).map_or(1, |number| number + 1);
+        // After a table without values too: beside its keys no other values may stand, not even for a moment.
+        let number = self.tables(experiment).last().and_then(|path| part_number(path)).map_or(1, |number| number + 1);
         let facts = [("manypath.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         // The runs come last: a part counts when they are there.
         let tables = [values(number, records), runs(number, records)];
@@ -114,8 +120,7 @@ impl Store {
             let (table, _) = read_table(&path)?;
             let keys = texts(&table, "key", &path)?;
             let mut runs = vec![Quantities::default(); keys.len()];
-            let path = path.with_file_name(format!("values-{:05}.parquet", part_number(&path).unwrap_or(0)));
-            fill(&mut runs, &path, patterns)?;
+            fill(&mut runs, &values_of(&path), patterns)?;
             found.extend(keys.iter().cloned().zip(runs));
         }
         Ok(found)
@@ -125,6 +130,11 @@ impl Store {
 /// The number of a part, if the file is a table of runs.
 fn part_number(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix("runs-")?.strip_suffix(".parquet")?.parse().ok()
+}
+
+/// The table of values that belongs to a table of runs.
+fn values_of(path: &Path) -> PathBuf {
+    path.with_file_name(format!("values-{:05}.parquet", part_number(path).unwrap_or(0)))
 }
 
 fn runs(number: u32, records: &[Record]) -> Table {
@@ -233,6 +243,23 @@ mod tests {
         assert_eq!(format!("{:?}", runs["two"]), format!("{:?}", record("two").quantities));
         let runs = store.quantities("x", &["l*".to_owned()]).unwrap();
         assert_eq!(runs["three"].0.len(), 1);
+    }
+
+    #[test]
+    fn a_part_that_lost_one_of_its_files_is_made_again_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        for key in ["one", "two"] {
+            store.add("x", &[record(key)]).unwrap();
+        }
+        std::fs::remove_file(folder.path().join("x/values-00002.parquet")).unwrap();
+        assert_eq!(store.keys("x").unwrap().into_keys().collect::<Vec<_>>(), ["one"]);
+        assert_eq!(store.quantities("x", &["*".to_owned()]).unwrap().len(), 1);
+        // Not as part 2: a crash between its two files would set new numbers beside old keys.
+        store.add("x", &[record("three")]).unwrap();
+        assert!(folder.path().join("x/runs-00003.parquet").exists());
+        assert_eq!(store.keys("x").unwrap().into_keys().collect::<Vec<_>>(), ["one", "three"]);
+        assert_eq!(store.quantities("x", &["*".to_owned()]).unwrap().len(), 2);
     }
 
     #[test]

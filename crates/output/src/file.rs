@@ -35,6 +35,8 @@ pub(crate) fn write_with(path: &Path, write: impl FnOnce(&mut File) -> io::Resul
     let made = tempfile::Builder::new().prefix(".manypath-").make_in(folder, make);
     let mut file = made.map_err(|error| fail(cause.map_or(error, io::Error::from_raw_os_error)))?;
     write(file.as_file_mut()).map_err(fail)?;
+    // Else the name may reach the disk before the content does, and a power cut leaves an empty file of this name.
+    file.as_file().sync_all().map_err(fail)?;
     file.persist(path).map(drop).map_err(|error| fail(error.error))
 }
 
