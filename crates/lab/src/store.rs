@@ -5,6 +5,7 @@
 //! `run` (row of the run, from zero), `quantity`, `index` (place in a list), `value`.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use manypath_output::{Column, ReadError, Table, Values, WriteError, read_table, write_tables};
@@ -83,12 +84,14 @@ impl Store {
         if records.is_empty() {
             return Ok(());
         }
+        let folder = self.folder.join(experiment);
+        let _lock = lock(&folder)?;
         // After a table without values too: beside its keys no other values may stand, not even for a moment.
         let number = self.tables(experiment).last().and_then(|path| part_number(path)).map_or(1, |number| number + 1);
         let facts = [("manypath.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         // The runs come last: a part counts when they are there.
         let tables = [values(number, records), runs(number, records)];
-        write_tables(&self.folder.join(experiment), &tables, &facts)?;
+        write_tables(&folder, &tables, &facts)?;
         Ok(())
     }
 
@@ -125,6 +128,19 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+/// Waits until nobody else adds to a folder, and keeps others from it while it lives: two that take the same number for a part
+/// would leave the keys of one beside the values of the other.
+fn lock(folder: &Path) -> Result<File, WriteError> {
+    let path = folder.join(".lock");
+    let open = || {
+        std::fs::create_dir_all(folder)?;
+        // Not the folder itself: network file systems lock only what is open for writing.
+        let file = File::options().create(true).write(true).truncate(false).open(&path)?;
+        file.lock().map(|()| file)
+    };
+    open().map_err(|source| WriteError { path: path.clone(), source })
 }
 
 /// The number of a part, if the file is a table of runs.
@@ -260,6 +276,32 @@ mod tests {
         assert!(folder.path().join("x/runs-00003.parquet").exists());
         assert_eq!(store.keys("x").unwrap().into_keys().collect::<Vec<_>>(), ["one", "three"]);
         assert_eq!(store.quantities("x", &["*".to_owned()]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn several_that_write_at_once_lose_nothing() {
+        const WRITERS: usize = 4;
+        const PARTS: usize = 10;
+        let folder = tempfile::tempdir().unwrap();
+        let barrier = std::sync::Barrier::new(WRITERS);
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (store, barrier) = (Store::new(folder.path()), &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for part in 0..PARTS {
+                        let mut record = record(&format!("{writer} {part}"));
+                        record.quantities.0.insert("writer".to_owned(), vec![writer as f64]);
+                        store.add("x", &[record]).unwrap();
+                    }
+                });
+            }
+        });
+        let found = Store::new(folder.path()).quantities("x", &["writer".to_owned()]).unwrap();
+        assert_eq!(found.len(), WRITERS * PARTS);
+        for (key, quantities) in found {
+            assert!(key.starts_with(&format!("{} ", quantities.0["writer"][0])), "{key}: {quantities:?}");
+        }
     }
 
     #[test]
