@@ -135,13 +135,16 @@ fn place(dim: &Dim, index: Option<usize>) -> f64 {
     index.and_then(|index| dim.numbers.get(index).copied()).unwrap_or(f64::INFINITY)
 }
 
+/// No number where the line has none: a claim about it cannot be judged.
 fn best(dim: &Dim, line: &[f64]) -> f64 {
-    place(dim, (0..line.len()).max_by(|a, b| line[*a].total_cmp(&line[*b])))
+    let there = (0..line.len()).filter(|index| !line[*index].is_nan());
+    there.max_by(|a, b| line[*a].total_cmp(&line[*b])).map_or(f64::NAN, |index| place(dim, Some(index)))
 }
 
 fn knee(dim: &Dim, line: &[f64], level: f64) -> f64 {
-    let below = line.iter().rposition(|value| *value < level);
-    place(dim, Some(below.map_or(0, |index| index + 1)).filter(|index| *index < line.len()))
+    // Counted from the end: what is no number ends it.
+    let reached = line.iter().rev().take_while(|value| **value >= level).count();
+    place(dim, (reached > 0).then(|| line.len() - reached))
 }
 
 fn falls(dim: &Dim, line: &[f64], level: f64) -> f64 {
@@ -168,6 +171,17 @@ mod tests {
         assert_eq!(falls(&dim, &[0.9; 4], 0.8), f64::INFINITY);
         assert_eq!(knee(&dim, &[0.9, 0.9, 0.9, 0.7], 0.8), f64::INFINITY);
         assert_eq!(best(&dim, &[0.2, 0.9, 0.7, 0.8]), 9.0);
+    }
+
+    #[test]
+    fn what_is_no_number_reaches_no_level_and_is_not_the_largest() {
+        let numbers = vec![3.0, 9.0, 60.0];
+        let labels = numbers.iter().map(f64::to_string).collect();
+        let dim = Dim { name: "buffer".to_owned(), len: 3, labels, numbers };
+        assert_eq!(knee(&dim, &[0.9, f64::NAN, 0.9], 0.8), 60.0);
+        assert_eq!(knee(&dim, &[0.9, 0.9, f64::NAN], 0.8), f64::INFINITY);
+        assert_eq!(best(&dim, &[0.2, 0.9, f64::NAN],), 9.0);
+        assert!(best(&dim, &[f64::NAN; 3]).is_nan());
     }
 
     #[test]
