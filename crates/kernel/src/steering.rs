@@ -38,7 +38,7 @@ pub struct Change {
     pub omega: f64,
     /// Whether it has been found, or is tried.
     pub found: bool,
-    /// What the weight before gave, on the cheap and on the dear path; `None` for the first.
+    /// What the weight before gave, on the cheap and on the dear path; `None` for the first, and where paths have other places only.
     pub before: Option<[Rate; 2]>,
 }
 
@@ -50,6 +50,8 @@ struct Steered {
     found: Option<f64>,
     /// Weight and progress when the weight was set.
     since: Option<(f64, Time, [Bytes; 2])>,
+    /// The weights by place, as they were told last: a path that comes back may have another's place.
+    told: Vec<f64>,
     /// Delivered on the cheap and on the dear path since the search began.
     delivered: [Bytes; 2],
     /// Packets that each subflow, by place and port, had delivered when last seen.
@@ -100,7 +102,8 @@ impl Steering {
                 Some(found) => OmegaSearch::found(now, self.config, self.target, found.omega),
                 None => OmegaSearch::new(now, self.config, self.target),
             };
-            Steered { search, found: None, since: None, delivered: [Bytes::ZERO; 2], seen: BTreeMap::new() }
+            let delivered = [Bytes::ZERO; 2];
+            Steered { search, found: None, since: None, told: Vec::new(), delivered, seen: BTreeMap::new() }
         });
         for (side, subflow) in sides {
             let before = steered.seen.insert((subflow.place, subflow.local.port()), subflow.delivered);
@@ -113,18 +116,23 @@ impl Steering {
         if steered.search.is_holding() {
             steered.found = Some(omega);
         }
-        let before = match steered.since {
-            Some((same, ..)) if same.total_cmp(&omega).is_eq() => return None,
-            Some((_, since, at)) => {
-                let span = now.since(since);
-                Some([0, 1].map(|side| (steered.delivered[side] - at[side]) / span))
-            }
-            None => None,
-        };
-        steered.since = Some((omega, now, steered.delivered));
         let mut by_place = vec![1.0; MAX_SUBFLOWS];
         for (side, subflow) in sides {
             by_place[subflow.place] = weights[*side];
+        }
+        let moved = steered.told != by_place;
+        steered.told.clone_from(&by_place);
+        let is_same = steered.since.is_some_and(|(before, ..)| before.total_cmp(&omega).is_eq());
+        if is_same && !moved {
+            return None;
+        }
+        let mut before = None;
+        if !is_same {
+            before = steered.since.map(|(_, since, at)| {
+                let span = now.since(since);
+                [0, 1].map(|side| (steered.delivered[side] - at[side]) / span)
+            });
+            steered.since = Some((omega, now, steered.delivered));
         }
         Some(Change { token, weights: by_place, omega, found: steered.search.is_holding(), before })
     }
@@ -252,6 +260,31 @@ mod tests {
         assert_eq!(step(&mut steering, &[connection(7, [0, 0])]).len(), 1);
         assert_eq!(step(&mut steering, &[]), []);
         assert!(steering.connections.is_empty());
+    }
+
+    #[test]
+    fn weights_follow_their_paths_to_other_places() {
+        let mut steering = steering(&[Found { token: 7, target_bps: 3e6, omega: 0.2 }]);
+        let mut step = |second: u64, connection: &ConnectionStatus| {
+            let now = Time::from_millis(second * 1000);
+            steering.step(now, std::slice::from_ref(connection), &addresses(CHEAP), &addresses(DEAR))
+        };
+        let mut connection = connection(7, [0, 0]);
+        assert_eq!(step(0, &connection)[0].weights[..3], [0.2, 1.0, 1.0]);
+        assert_eq!(step(1, &connection), []);
+        // Both paths come back, each at the other's place.
+        for subflow in &mut connection.subflows {
+            subflow.place = 1 - subflow.place;
+        }
+        let moved = step(2, &connection);
+        assert_eq!(moved[0].weights[..3], [1.0, 0.2, 1.0]);
+        assert!(moved[0].found && (moved[0].omega - 0.2).abs() < 1e-12);
+        assert_eq!(step(3, &connection), []);
+        // A second one on the dear path.
+        let mut second = connection.subflows[0].clone();
+        (second.place, second.local) = (2, SocketAddr::from((DEAR, 10)));
+        connection.subflows.push(second);
+        assert_eq!(step(4, &connection)[0].weights[..3], [1.0, 0.2, 0.2]);
     }
 
     #[test]
