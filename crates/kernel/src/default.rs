@@ -21,12 +21,16 @@ pub(crate) fn get() -> String {
 /// Makes `controller` the default, and remembers the one before if it is not one of ours.
 pub(crate) fn set(controller: &str, is_ours: impl Fn(&str) -> bool) -> Result<(), Error> {
     let before = get();
-    write(controller)?;
     // Of two of ours, one after the other, what was before both is to come back.
     if is_ours(&before) {
-        return Ok(());
+        return write(controller);
     }
-    fs::write(BEFORE, &before).map_err(|source| Error::File { path: BEFORE.into(), source })
+    // First of all: what cannot be given back is not taken.
+    fs::write(BEFORE, &before).map_err(|source| Error::File { path: BEFORE.into(), source })?;
+    write(controller).inspect_err(|_| {
+        // There is an error to tell already.
+        let _ = fs::remove_file(BEFORE);
+    })
 }
 
 /// If `controller` is the default, brings back what was before, and returns it.

@@ -43,6 +43,7 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     let mut done = Vec::new();
     if let Err(error) = load_all(&wanted, request, &mut done) {
         for name in done {
+            default::give_back(&name)?;
             remove(&name)?;
         }
         return Err(error);

@@ -9,6 +9,8 @@ use std::path::Path;
 use lab::{Loaded, Pair, is_hindered, two_links, unique_name, wait_until};
 use manypath_core::{AlgorithmSpec, SpecError};
 use manypath_kernel::{Error, Request, engine};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 fn request(specs: &[&str]) -> Request {
     let controllers = specs.iter().map(|spec| spec.parse::<AlgorithmSpec>().unwrap()).collect();
@@ -62,6 +64,29 @@ fn what_is_loaded_stays_when_a_second_load_fails() {
     let both = [loaded.name.clone(), "no_such".to_owned()];
     assert!(matches!(engine::unload(&both), Err(Error::NotLoaded(name)) if name == "no_such"));
     assert!(loaded.status().is_some());
+}
+
+/// The machine's default controller.
+fn default() -> String {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap()
+}
+
+#[test]
+fn a_default_that_could_not_be_given_back_is_not_taken() {
+    if is_hindered() {
+        return;
+    }
+    let before = default();
+    let load = || {
+        // SAFETY: the thread gives up only what it shares with the others, its view of the mounts and its working directory.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+        mount("none", "/run", "tmpfs", MountFlags::RDONLY, None).unwrap();
+        refused(&Request { as_default: true, ..request(&["lia"]) })
+    };
+    let error = std::thread::spawn(load).join().unwrap();
+    assert!(matches!(error, Error::File { path, .. } if path.starts_with("/run")));
+    assert_eq!(default(), before);
 }
 
 #[test]
