@@ -11,7 +11,11 @@ fn bbr() -> (Bbr, SubflowView) {
 
 /// One acknowledgement that ends a round.
 fn ack(bbr: &mut Bbr, view: &mut SubflowView, millis: u64, mbps: f64, rtt_ms: u64) {
-    let at_send = view.delivered;
+    ack_of(bbr, view, view.delivered, millis, mbps, rtt_ms);
+}
+
+/// Of a packet that left when so much was delivered.
+fn ack_of(bbr: &mut Bbr, view: &mut SubflowView, at_send: Bytes, millis: u64, mbps: f64, rtt_ms: u64) {
     view.delivered += Bytes::new(1000);
     view.srtt = Some(Duration::from_millis(rtt_ms));
     view.rate_app_limited = false;
@@ -202,19 +206,13 @@ fn the_small_window_of_probe_rtt_is_not_taken_for_the_bandwidth() {
 fn probe_rtt_lasts_a_round_trip_with_the_small_window() {
     let (mut bbr, mut view) = cruising();
     view.in_flight = Bytes::new(4_000);
-    let before = view.delivered;
-    ack(&mut bbr, &mut view, 10_900, 8.0, 600);
-    // Acknowledgements of what left before the window was small, for longer than 200 ms.
-    let sent_before = |millis: u64, bbr: &mut Bbr, view: &mut SubflowView| {
-        let now = view.delivered;
-        view.delivered = before;
-        ack(bbr, view, millis, 8.0, 600);
-        view.delivered = now + Bytes::new(1000);
-    };
-    sent_before(11_200, &mut bbr, &mut view);
-    sent_before(11_400, &mut bbr, &mut view);
+    // The round that is under way began before the window was small.
+    let began = view.delivered;
+    ack_of(&mut bbr, &mut view, began - Bytes::new(1_000), 10_900, 8.0, 600);
     assert_eq!(bbr.state, State::ProbeRtt);
-    ack(&mut bbr, &mut view, 11_500, 8.0, 600);
+    ack_of(&mut bbr, &mut view, began, 11_200, 8.0, 600);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    ack_of(&mut bbr, &mut view, began + Bytes::new(1_000), 11_500, 8.0, 600);
     assert_eq!(bbr.state, State::ProbeBandwidth);
 }
 
