@@ -180,12 +180,12 @@ impl Session {
             next = index + 1;
             while let Some(path) = &mut self.paths[index] {
                 let view = &mut self.view.subflows[index];
-                if !path.resend.is_empty() && path.lets_go(now, view) && path.may_resend(view) {
+                if !path.may_send(view) || !path.lets_go(now, view) {
+                    break;
+                }
+                if !path.resend.is_empty() {
                     self.turn = next;
                     return self.resend(now, index);
-                }
-                if path.queue.is_empty() || !path.lets_go(now, view) {
-                    break;
                 }
                 let Some(queued) = path.queue.pop_front() else { break };
                 view.queued -= queued.bytes;

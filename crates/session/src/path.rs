@@ -73,6 +73,8 @@ pub(crate) struct Path {
     pub(crate) recovering: bool,
     /// The first of [`Self::resend`] may leave whatever the window says (RFC 6675 s5 step 4.3, RFC 6582 s3.2 step 2).
     pub(crate) fast_retransmit: bool,
+    /// The retransmission timer ran out, and the path was not heard since.
+    timed_out: bool,
     pub(crate) ack: AckDuty,
     pub(crate) delay: DelayMeter,
     /// Packets from number `base` on; the first is never resolved.
@@ -139,6 +141,7 @@ impl Path {
             queue: VecDeque::new(),
             resend: VecDeque::new(),
             fast_retransmit: false,
+            timed_out: false,
             recovering: false,
             carriage: config.carriage,
             carrier_ready: true,
@@ -197,6 +200,7 @@ impl Path {
 
     /// The path is heard to deliver.
     pub(crate) fn on_alive(&mut self, now: Time) {
+        self.timed_out = false;
         self.alive_at = now;
         self.active_at = now;
         self.awaiting_since = (!self.sent.is_empty()).then_some(now);
@@ -408,10 +412,17 @@ impl Path {
 
     /// The carrier's timer ran out: whatever was under way, no episode of recovery is.
     pub(crate) fn on_retransmission_timeout(&mut self, view: &mut SubflowView) {
+        self.timed_out = true;
         self.recovering = false;
         self.recovery_start = None;
         view.in_recovery = false;
         self.pacer.reset();
+    }
+
+    /// What the controller's window comes to: one packet from a timeout until the path is heard (RFC 5681 s3.1, the loss
+    /// window), whatever the controller says. One that is paced lets its rate fill the window again after that.
+    pub(crate) fn window(&self, granted: Bytes, view: &SubflowView) -> Bytes {
+        if self.timed_out { granted.min(view.mss) } else { granted }
     }
 
     /// Puts lost data where it leaves again on this path; it counts as queued there.
@@ -421,6 +432,13 @@ impl Path {
         let place = self.resend.partition_point(|held| held.first < first);
         self.resend.insert(place, again);
         view.queued += sent.bytes;
+    }
+
+    /// Whether there is something that the window lets leave: what was assigned was so within it, but waits for what was lost
+    /// before, and after a timeout until the path is heard.
+    pub(crate) fn may_send(&self, view: &SubflowView) -> bool {
+        let held = !self.resend.is_empty() || self.timed_out && !view.in_flight.is_zero();
+        !self.queue.is_empty() && !held || self.may_resend(view)
     }
 
     /// Whether lost data may leave again now, as far as the window is concerned.

@@ -303,7 +303,7 @@ impl Session {
     pub(crate) fn refresh_limits(&mut self, id: SubflowId) {
         let limits = self.cc.limits(id);
         let view = &mut self.view.subflows[id.index()];
-        view.cwnd = limits.cwnd;
+        view.cwnd = self.paths[id.index()].as_ref().map_or(limits.cwnd, |path| path.window(limits.cwnd, view));
         view.pacing = limits.pacing;
         view.ssthresh = limits.ssthresh.unwrap_or(Bytes::MAX);
     }

@@ -25,7 +25,7 @@ impl Session {
         for (path, view) in self.paths.iter().zip(&self.view.subflows) {
             if let Some(path) = path
                 && path.pacer.paces(view.pacing)
-                && (!path.queue.is_empty() || path.may_resend(view))
+                && path.may_send(view)
                 && path.carrier_ready
             {
                 next = next.min(path.pacer.next());

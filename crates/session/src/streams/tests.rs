@@ -16,9 +16,9 @@ fn config(role: Role) -> Config {
     Config { carriage: Carriage::Streams, ..Config::new(role) }
 }
 
-/// A sender of `reno` and `minrtt` with so many paths, whose windows are full.
-fn sender(paths: usize) -> (Session, Vec<Vec<Data>>, Vec<Vec<PacketNumber>>) {
-    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+/// A sender of this controller and `minrtt` with so many paths and a megabyte to send.
+fn sender_of(controller: &str, paths: usize) -> Session {
+    let cc = manypath_cc::create(&AlgorithmSpec::named(controller), 1).unwrap();
     let scheduler = manypath_sched::create(&AlgorithmSpec::named("minrtt")).unwrap();
     let mut session = Session::new(config(Role::Client), cc, scheduler);
     let size = Bytes::new(PAYLOAD) + session.config.record_header;
@@ -29,6 +29,12 @@ fn sender(paths: usize) -> (Session, Vec<Vec<Data>>, Vec<Vec<PacketNumber>>) {
     for _ in 0..20 {
         session.write(Time::ZERO, flow, 50 * PAYLOAD).unwrap();
     }
+    session
+}
+
+/// One of `reno`, whose windows are full.
+fn sender(paths: usize) -> (Session, Vec<Vec<Data>>, Vec<Vec<PacketNumber>>) {
+    let mut session = sender_of("reno", paths);
     let (mut data, mut packets) = (vec![Vec::new(); paths], vec![Vec::new(); paths]);
     for transmit in sent(&mut session, Time::ZERO) {
         data[transmit.subflow.index()].push(payload(&transmit));
@@ -159,6 +165,25 @@ fn a_timeout_loses_all_and_starts_with_the_window_of_a_timeout() {
     session.on_acked(now + Duration::from_millis(30), FIRST, again[0].packet.unwrap());
     let again = sent_on(&mut session, now + Duration::from_millis(30), FIRST);
     assert_eq!(again.iter().map(|again| again.repeats).collect::<Vec<_>>(), [Some(packets[0][1]), Some(packets[0][2])]);
+}
+
+#[test]
+fn after_a_timeout_a_paced_path_sends_one_packet_until_it_is_heard() {
+    let mut session = sender_of("mpcc-latency", 1);
+    let paced = |session: &mut Session, from: u64| {
+        (0..100).flat_map(|ms| sent(session, Time::from_millis(from + ms))).collect::<Vec<_>>()
+    };
+    let first = paced(&mut session, 0);
+    assert!(first.len() > 3, "{}", first.len());
+    for (from, in_a_row) in [(1000, 1), (1400, 2)] {
+        session.on_retransmission_timeout(Time::from_millis(from), FIRST, in_a_row, false);
+        let again = paced(&mut session, from);
+        assert_eq!(again.iter().map(|again| again.repeats).collect::<Vec<_>>(), [first[0].packet]);
+        if in_a_row == 2 {
+            session.on_acked(Time::from_millis(1530), FIRST, again[0].packet.unwrap());
+        }
+    }
+    assert!(paced(&mut session, 1530).len() > 1);
 }
 
 #[test]
