@@ -113,7 +113,7 @@ async fn measure(args: &Args) -> Result<Vec<Outcome>> {
             let run = run::download(&served, &server, (cc, sched), links, args.time, seed);
             let outcome = run.await.with_context(|| format!("{cc} over {}", names.join(" + ")))?;
             let line = format!("{cc} over {}: {:.1} Mbit/s", outcome.path_names(), outcome.goodput_mbps);
-            progress.suspend(|| eprintln!("{line}"));
+            progress.suspend(|| output::note(line));
             outcomes.push(outcome);
             progress.inc(1);
         }

@@ -17,6 +17,7 @@ use crate::files::incoming::{Incoming, ReceiveError};
 use crate::files::store::StoreError;
 use crate::files::wire::{self, End, Frame};
 use crate::interrupt::Interrupt;
+use crate::output;
 use crate::progress::{self, Position, Side};
 use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
@@ -142,10 +143,10 @@ async fn fetch(
         hasher = Sha256::default();
         arriving.restart()?;
         if have > 0 {
-            eprintln!("The part kept from before is not of the server's file: starting anew.");
+            output::note("The part kept from before is not of the server's file: starting anew.");
         }
     } else {
-        eprintln!("Going on after {:.1} that are here.", manypath_core::Bytes::new(answer.from));
+        output::note(format_args!("Going on after {:.1} that are here.", manypath_core::Bytes::new(answer.from)));
     }
     let mut flow = answer.receive;
     let mut incoming = Incoming::start(arriving, hasher, answer.from);

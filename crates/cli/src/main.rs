@@ -8,6 +8,9 @@
 //! `serde` and `serde_json` write JSON; `tracing` and `tracing-subscriber` are the log; `rand_xoshiro` (with
 //! `rand_core`) makes the demonstration's file, and `tempfile` the folder it lives in. The others are our own crates.
 
+// It panics where standard error cannot be written to: `output::note` does not.
+#![deny(clippy::print_stderr)]
+
 mod algorithms;
 mod client;
 mod demo;
@@ -124,7 +127,7 @@ fn main() -> ExitCode {
             if let Some(Exited(code)) = error.downcast_ref() {
                 return ExitCode::from(*code);
             }
-            eprintln!("manypath: {}", told(&error));
+            output::note(format_args!("manypath: {}", told(&error)));
             ExitCode::from(if error.is::<CheckFailed>() { EXIT_CHECK_FAILED } else { EXIT_ERROR })
         }
     }

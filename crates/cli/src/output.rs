@@ -1,4 +1,5 @@
-//! Standard output: the only place that writes to it. A reader that goes away is not a failure. And where figures go.
+//! Standard output and the notes on standard error: the only place that writes to them. A reader that goes away is not a
+//! failure. And where figures go.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -32,6 +33,12 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 /// Writes help or the version, which the parser of arguments answers with in place of arguments.
 pub(crate) fn answer(answer: &clap::Error) -> Result<()> {
     written(answer.print().and_then(|()| io::stdout().flush()))
+}
+
+/// Tells the user, on standard error, and goes on where that cannot be written to: what was asked for is more than what is
+/// said about it, and the exit code remains.
+pub(crate) fn note(text: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 fn write(parts: &[&str]) -> Result<()> {

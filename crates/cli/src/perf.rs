@@ -134,11 +134,11 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let mut config = args.listen.config(&args.algorithms, token)?;
     trace.attach(&mut config.transport);
     let server = Server::bind(config).await?;
-    eprintln!("Waiting for measurements. Measure with");
+    output::note("Waiting for measurements. Measure with");
     for address in serve::reachable(&server) {
         output::line(&format!("manypath perf -c {address} {}", serve::client_options(&server, token)))?;
     }
-    eprintln!("Ctrl-C ends it.");
+    output::note("Ctrl-C ends it.");
     trace.finish(serve::until_interrupted(&server, &Service::perf(), interrupt).await)
 }
 

@@ -12,6 +12,7 @@ use crate::client::{self, AlgorithmArgs, ClientArgs};
 use crate::files::outgoing::{Outgoing, SendError};
 use crate::files::wire::{self, Frame, ReadError, Refusal};
 use crate::interrupt::Interrupt;
+use crate::output;
 use crate::progress::{self, Position, Side};
 use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
@@ -122,7 +123,7 @@ async fn store(args: &Args, target: &Target, file: File, size: u64, connection: 
     let outgoing = tokio::task::spawn_blocking(move || Outgoing::new(file, size, have, hash)).await??;
     let from = outgoing.from();
     if from > 0 {
-        eprintln!("Going on after {:.1} that the server has.", manypath_core::Bytes::new(from));
+        output::note(format_args!("Going on after {:.1} that the server has.", manypath_core::Bytes::new(from)));
     }
     let (position, bar) = (Position::default(), progress::bar(size));
     // The server speaks once: when it has everything, or to give up.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use manypath_output::{Backpressure, TraceFile};
 use manypath_quic::{TracerSource, TransportConfig};
 
-use crate::output::counted;
+use crate::output::{self, counted};
 
 /// Options of the commands whose schedulers may be traced.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,7 +41,7 @@ impl ScheduleTrace {
         outcome?;
         if let Some(left_out) = finished?.filter(|left_out| *left_out > 0) {
             let left_out = counted(left_out, "decision is", "decisions are");
-            eprintln!("The disk was too slow: {left_out} not in the trace.");
+            output::note(format_args!("The disk was too slow: {left_out} not in the trace."));
         }
         Ok(())
     }

@@ -157,12 +157,12 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     trace.attach(&mut config.transport);
     let server = Server::bind(config).await?;
     let access = if args.writable { "for reading and writing" } else { "for reading" };
-    eprintln!("Serving {} {access}. Fetch from it with", args.dir.display());
+    output::note(format_args!("Serving {} {access}. Fetch from it with", args.dir.display()));
     let options = client_options(&server, token);
     for address in reachable(&server) {
         output::line(&format!("manypath get {} {options}", quoted(&format!("{address}/{example}"))))?;
     }
-    eprintln!("Ctrl-C ends it.");
+    output::note("Ctrl-C ends it.");
     trace.finish(until_interrupted(&server, &Service::files(store), interrupt).await)
 }
 

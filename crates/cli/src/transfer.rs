@@ -83,12 +83,12 @@ impl Facts<'_> {
         }
         let verb = if self.side == Side::Sending { "Sent" } else { "Received" };
         let size = manypath_core::Bytes::new(self.size);
-        eprintln!(
+        output::note(format_args!(
             "{verb} {} ({size:.1}) in {:.1} s: {:.1} Mbit/s",
             outcome.file, outcome.seconds, outcome.goodput_mbps
-        );
+        ));
         for path in &outcome.paths {
-            eprintln!("  {:<12} {:>8.1} Mbit/s", path.name, path.goodput_mbps);
+            output::note(format_args!("  {:<12} {:>8.1} Mbit/s", path.name, path.goodput_mbps));
         }
         output::line(&format!("{}  {}", outcome.sha256, outcome.file))?;
         Ok(())

@@ -162,6 +162,24 @@ fn a_put_that_the_server_gives_up_is_an_error() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_that_cannot_be_written_change_no_outcome() {
+    let place = Place::new();
+    let content = place.file("served/f", 1_000_000);
+    let server = Server::start(&place, &[]);
+    let code = |file, to| {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut get = server.get(file, &place.path(to));
+        get.stdout(Stdio::null()).stderr(full).status().unwrap().code()
+    };
+    // Before the content comes it says where it goes on.
+    fs::write(place.path("g.part"), &content[..400_000]).unwrap();
+    assert_eq!(code("f", "g"), Some(0));
+    assert_eq!(fs::read(place.path("g")).unwrap(), content);
+    assert_eq!(code("none", "h"), Some(2));
+}
+
 #[test]
 fn the_server_stays_in_its_folder() {
     let place = Place::new();

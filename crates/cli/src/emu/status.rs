@@ -231,7 +231,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
             // They have just ended.
             Err(_) if !registry::all()?.contains(&name) => {}
             Err(error) if args.name.is_some() => return Err(error),
-            Err(error) => eprintln!("manypath: warning: {name}: {error:#}"),
+            Err(error) => output::note(format_args!("manypath: warning: {name}: {error:#}")),
         }
     }
     if args.json {

@@ -87,7 +87,7 @@ pub(crate) fn load(args: &Load) -> Result<()> {
     };
     let loaded = engine::load(&request)?;
     if loaded.mounted {
-        eprintln!("mounted the BPF file system on /sys/fs/bpf");
+        output::note("mounted the BPF file system on /sys/fs/bpf");
     }
     for name in loaded.controllers {
         output::line(&format!("{name}{}", if args.default { " (default)" } else { "" }))?;

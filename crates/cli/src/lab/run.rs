@@ -76,7 +76,7 @@ pub(super) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
         done = &mut work => done?,
         () = interrupt.wait() => {
             stop.store(true, Ordering::Relaxed);
-            eprintln!("finishing the runs under way; a second Ctrl-C ends at once");
+            output::note("finishing the runs under way; a second Ctrl-C ends at once");
             work.await?
         }
     }
@@ -122,10 +122,10 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         for (reason, count) in by_reason(&outcome.skipped) {
             skipped += count;
             let count = counted(count, "run", "runs");
-            bar.suspend(|| eprintln!("{}: {count} skipped: {reason}", plan.experiment().id));
+            bar.suspend(|| output::note(format_args!("{}: {count} skipped: {reason}", plan.experiment().id)));
         }
         for failure in &outcome.failures {
-            bar.suspend(|| eprintln!("{}: {}", failure.run, failure.reason));
+            bar.suspend(|| output::note(format_args!("{}: {}", failure.run, failure.reason)));
         }
         failures.extend(outcome.failures);
         if outcome.stopped {

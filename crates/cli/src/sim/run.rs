@@ -137,10 +137,10 @@ fn warn_of_absent(document: &Document, scenario: &Scenario) {
     for (line, name, start) in scenario.never_starts() {
         let place = if line > 0 { format!("{}:{line}", document.name()) } else { document.name().to_owned() };
         let end = scenario.duration;
-        eprintln!(
+        output::note(format_args!(
             "manypath: {place}: warning: '{name}' starts at {start}, and all ends at {end}: it sends nothing; let it start \
              earlier, or give a longer duration"
-        );
+        ));
     }
 }
 
