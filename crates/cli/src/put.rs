@@ -1,6 +1,6 @@
 //! `put`: store a file on a server.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -59,27 +59,27 @@ fn target(args: &Args) -> Result<Target> {
     Ok(text.parse()?)
 }
 
-/// Opens the file; returns its size too.
-fn open(path: &Path) -> Result<(File, u64)> {
+/// Opens the file.
+fn open(path: &Path) -> Result<(File, Metadata)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         bail!("it is not a regular file");
     }
-    Ok((file, metadata.len()))
+    Ok((file, metadata))
 }
 
 /// Runs the command.
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let target = target(args)?;
-    let (file, size) = open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let (file, opened) = open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let trace = ScheduleTrace::open(&args.trace)?;
     let connection = tokio::select! {
         connection = args.client.connect(&target.host, &args.algorithms, &trace) => connection?,
         () = interrupt.wait() => bail!("interrupted"),
     };
     let outcome = tokio::select! {
-        outcome = store(args, &target, file, size, &connection) => outcome,
+        outcome = store(args, &target, (file, opened), &connection) => outcome,
         () = interrupt.wait() => {
             Err(anyhow!("interrupted; the server keeps what has arrived, and the same command goes on from there"))
         }
@@ -111,8 +111,8 @@ async fn given_up(connection: &Connection, frame: Result<Frame, ReadError>, path
 }
 
 /// Stores over an open connection.
-async fn store(args: &Args, target: &Target, file: File, size: u64, connection: &Connection) -> Result<()> {
-    let started = Instant::now();
+async fn store(args: &Args, target: &Target, (file, opened): (File, Metadata), connection: &Connection) -> Result<()> {
+    let (started, size) = (Instant::now(), opened.len());
     let (mut send, mut receive) = connection.open_flow().await?;
     // A server that does not take the request has said why, or the connection is over: reading tells.
     let _ = wire::write(&mut send, &Frame::Put { path: target.path.clone(), size }).await;
@@ -120,7 +120,7 @@ async fn store(args: &Args, target: &Target, file: File, size: u64, connection: 
         Frame::Have { length, hash } if length <= size => (length, hash),
         other => return Err(unexpected(other, &target.path)),
     };
-    let outgoing = tokio::task::spawn_blocking(move || Outgoing::new(file, size, have, hash)).await??;
+    let outgoing = tokio::task::spawn_blocking(move || Outgoing::new(file, opened, have, hash)).await??;
     let from = outgoing.from();
     if from > 0 {
         output::note(format_args!("Going on after {:.1} that the server has.", manypath_core::Bytes::new(from)));

@@ -159,9 +159,9 @@ impl Service {
         hash: Hash,
         limit: Option<Duration>,
     ) -> Result<(), Failure> {
-        let (file, metadata): (File, _) = self.store()?.read(path)?;
-        let size = metadata.len();
-        let outgoing = blocking(move || Outgoing::new(file, size, have, hash)).await??;
+        let (file, opened): (File, _) = self.store()?.read(path)?;
+        let size = opened.len();
+        let outgoing = blocking(move || Outgoing::new(file, opened, have, hash)).await??;
         wire::write(send, &Frame::File { size, from: outgoing.from() }).await?;
         let retransmitted = || connection.stats().retransmitted.get();
         let end = outgoing.send(send, limit, &Position::default(), retransmitted).await?;

@@ -1,7 +1,7 @@
 //! Sending a file's content: a thread reads and hashes, the flow takes what it has room for. What the thread is ahead is
 //! bounded.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,8 @@ const READ_AHEAD: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     file: File,
-    size: u64,
+    /// As the file was when it was opened: what the peer is told, hashed and sent is of this one.
+    opened: Metadata,
     from: u64,
     hasher: Sha256,
 }
@@ -52,17 +53,17 @@ impl SendError {
 }
 
 impl Outgoing {
-    /// Prepares `file`, whose first `have` bytes the peer says it has with hash `hash`. If they are not the same the whole
-    /// file is to be sent. Reads that much: call it where blocking is allowed.
-    pub(crate) fn new(mut file: File, size: u64, have: u64, hash: Hash) -> Result<Self, StoreError> {
-        if have > 0 && have <= size {
+    /// Prepares `file`, `opened` in that state, whose first `have` bytes the peer says it has with hash `hash`. If they are
+    /// not the same the whole file is to be sent. Reads that much: call it where blocking is allowed.
+    pub(crate) fn new(mut file: File, opened: Metadata, have: u64, hash: Hash) -> Result<Self, StoreError> {
+        if have > 0 && have <= opened.len() {
             let (hasher, read) = hash_prefix(&mut file, have)?;
             if read == have && Hash::of(&hasher) == hash {
-                return Ok(Self { file, size, from: have, hasher });
+                return Ok(Self { file, opened, from: have, hasher });
             }
             file.seek(SeekFrom::Start(0))?;
         }
-        Ok(Self { file, size, from: 0, hasher: Sha256::new() })
+        Ok(Self { file, opened, from: 0, hasher: Sha256::new() })
     }
 
     /// Where the content starts that is to be sent.
@@ -98,10 +99,9 @@ impl Outgoing {
     /// The thread's part: returns the length and hash of what was read, or stops when nobody listens.
     fn read(mut self, pieces: &mpsc::Sender<Vec<u8>>, limit: Option<Duration>) -> Result<(u64, Hash), SendError> {
         let started = Instant::now();
-        let before = self.file.metadata().map_err(StoreError::from)?;
-        let mut at = self.from;
-        while at < self.size && limit.is_none_or(|limit| started.elapsed() < limit) {
-            let mut piece = vec![0; MAX_DATA.min(usize::try_from(self.size - at).unwrap_or(MAX_DATA))];
+        let (mut at, size) = (self.from, self.opened.len());
+        while at < size && limit.is_none_or(|limit| started.elapsed() < limit) {
+            let mut piece = vec![0; MAX_DATA.min(usize::try_from(size - at).unwrap_or(MAX_DATA))];
             match self.file.read_exact(&mut piece) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(SendError::Changed),
@@ -113,8 +113,8 @@ impl Outgoing {
                 break; // the flow broke; the other side of the channel says so
             }
         }
-        let after = self.file.metadata().map_err(StoreError::from)?;
-        if (before.len(), before.modified().ok()) != (after.len(), after.modified().ok()) {
+        let now = self.file.metadata().map_err(StoreError::from)?;
+        if (now.len(), now.modified().ok()) != (size, self.opened.modified().ok()) {
             return Err(SendError::Changed);
         }
         Ok((at, Hash::of(&self.hasher)))

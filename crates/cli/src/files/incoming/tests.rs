@@ -1,7 +1,9 @@
 //! Sender and receiver against each other over a pipe, and the receiver against a hostile sender.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Seek as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::time::SystemTime;
 
 use super::super::outgoing::{Outgoing, SendError};
 use super::*;
@@ -16,11 +18,20 @@ fn content(length: usize) -> Vec<u8> {
     (0..=250).cycle().take(length).collect()
 }
 
-fn file(content: &[u8]) -> File {
+/// An old file, so that a write to it changes its time of modification.
+fn file(content: &[u8]) -> (File, Metadata) {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(content).unwrap();
     file.rewind().unwrap();
-    file
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let metadata = file.metadata().unwrap();
+    (file, metadata)
+}
+
+/// What is sent of `content` to a peer that has the first `have` bytes of it.
+fn outgoing(content: &[u8], have: usize) -> Outgoing {
+    let (file, opened) = file(content);
+    Outgoing::new(file, opened, have as u64, hashed(&content[..have]).1).unwrap()
 }
 
 fn hashed(content: &[u8]) -> (Sha256, Hash) {
@@ -32,7 +43,8 @@ fn hashed(content: &[u8]) -> (Sha256, Hash) {
 /// Sends `content` to a receiver that has `have`; returns what it wrote and both ends' words.
 fn transfer(content: &[u8], have: &[u8]) -> (Written<Vec<u8>>, End) {
     let (hasher, hash) = hashed(have);
-    let outgoing = Outgoing::new(file(content), content.len() as u64, have.len() as u64, hash).unwrap();
+    let (file, opened) = file(content);
+    let outgoing = Outgoing::new(file, opened, have.len() as u64, hash).unwrap();
     let from = outgoing.from();
     runtime().block_on(async {
         let (mut near, mut far) = tokio::io::duplex(1000);
@@ -81,7 +93,7 @@ fn another_files_part_is_not_continued() {
 #[test]
 fn a_time_limit_ends_the_body_with_a_hash_of_what_was_sent() {
     let content = content(1_000_000);
-    let outgoing = Outgoing::new(file(&content), 1_000_000, 0, Hash([0; 32])).unwrap();
+    let outgoing = outgoing(&content, 0);
     runtime().block_on(async {
         let (mut near, mut far) = tokio::io::duplex(1000);
         let mut incoming = Incoming::start(Vec::new(), Sha256::new(), 0);
@@ -96,14 +108,23 @@ fn a_time_limit_ends_the_body_with_a_hash_of_what_was_sent() {
 }
 
 #[test]
-fn a_file_that_shrinks_is_noticed() {
-    let content = content(200_000);
-    let outgoing = Outgoing::new(file(&content), 300_000, 0, Hash([0; 32])).unwrap();
-    let outcome = runtime().block_on(async {
-        let mut out = tokio::io::sink();
-        outgoing.send(&mut out, None, &Position::default(), || 0).await
-    });
-    assert!(matches!(outcome, Err(SendError::Changed)));
+fn a_file_that_changes_is_noticed() {
+    let content = content(300_000);
+    let shrink = |file: &File| file.set_len(280_000).unwrap();
+    // A byte of what the peer has changes after it was hashed: none of that is read again.
+    let rewrite = |file: &File| file.write_all_at(b"x", 0).unwrap();
+    for change in [shrink, rewrite] {
+        let (file, opened) = file(&content);
+        let hash = hashed(&content[..250_000]).1;
+        let outgoing = Outgoing::new(file.try_clone().unwrap(), opened, 250_000, hash).unwrap();
+        assert_eq!(outgoing.from(), 250_000);
+        change(&file);
+        let outcome = runtime().block_on(async {
+            let mut out = tokio::io::sink();
+            outgoing.send(&mut out, None, &Position::default(), || 0).await
+        });
+        assert!(matches!(outcome, Err(SendError::Changed)), "{outcome:?}");
+    }
 }
 
 /// What a receiver of at most 10 bytes says to these frames, and what it had written by then.
@@ -165,7 +186,7 @@ impl io::Write for Full {
 #[test]
 fn a_full_disk_stops_the_receiver() {
     let content = content(3_000_000);
-    let outgoing = Outgoing::new(file(&content), 3_000_000, 0, Hash([0; 32])).unwrap();
+    let outgoing = outgoing(&content, 0);
     let (outcome, written) = runtime().block_on(async {
         let (mut near, mut far) = tokio::io::duplex(1000);
         let sending =
