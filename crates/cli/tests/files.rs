@@ -202,6 +202,9 @@ fn the_server_stays_in_its_folder() {
     said(server.get("none", &place.path("g"))).fails_with(&["no file 'none'"]);
     said(server.put(&place.path("served/f"), "none/f")).fails_with(&["no folder for 'none/f'"]);
     said(server.get("", &place.path("g"))).fails_with(&["names no file"]);
+    // The part of a transfer that is under way is no file to write.
+    said(server.put(&place.path("served/f"), "x.part")).fails_with(&["refuses", "names that end with '.part'"]);
+    said(server.get("f", &place.path("g.part"))).fails_with(&["names that end with '.part'"]);
     assert!(!place.path("g").exists() && !place.path("g.part").exists(), "nothing is left of what failed");
     assert!(!place.path("new").exists());
     let served = fs::read_dir(place.path("served")).unwrap().count();

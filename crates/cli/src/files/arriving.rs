@@ -14,6 +14,11 @@ use super::store::StoreError;
 /// What the name of an incomplete file ends with.
 pub(crate) const SUFFIX: &str = ".part";
 
+/// Whether a name is that of an incomplete file, for a file system that knows no case, too.
+pub(crate) fn is_part(name: &OsStr) -> bool {
+    name.as_encoded_bytes().to_ascii_lowercase().ends_with(SUFFIX.as_bytes())
+}
+
 /// An incomplete file, locked against other transfers.
 #[derive(Debug)]
 pub(crate) struct Arriving {
@@ -26,6 +31,11 @@ pub(crate) struct Arriving {
 impl Arriving {
     /// Opens or makes `NAME.part` in `dir`.
     pub(crate) fn open(dir: Dir, name: &OsStr) -> Result<Self, StoreError> {
+        // It may be the part of another transfer, or become it before this one ends: the rename would put this file in its
+        // place, and the other transfer's rename would give it the other's name.
+        if is_part(name) {
+            return Err(StoreError::PartName);
+        }
         // Neither a folder nor a device or a pipe, which a rename would replace.
         if dir.metadata(name).is_ok_and(|metadata| !metadata.is_file()) {
             return Err(StoreError::NotAFile);
@@ -155,6 +165,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let _first = open(&folder).unwrap();
         assert!(matches!(open(&folder), Err(StoreError::Busy)));
+    }
+
+    #[test]
+    fn no_transfer_writes_over_the_part_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = open(&folder).unwrap();
+        first.write_all(b"hello").unwrap();
+        for name in ["f.part", "F.PART", ".part"] {
+            let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+            assert!(matches!(Arriving::open(dir, OsStr::new(name)), Err(StoreError::PartName)), "{name}");
+        }
+        first.commit().unwrap();
+        assert_eq!(fs::read(folder.path().join("f")).unwrap(), b"hello");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use cap_fs_ext::OpenOptionsSyncExt as _;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::arriving::Arriving;
+use super::arriving::{Arriving, is_part};
 use super::wire::{MAX_PATH, Refusal};
 
 /// A folder that others may read from, and write to if it says so.
@@ -25,6 +25,9 @@ pub(crate) enum StoreError {
     /// The path is not one that a file can have here.
     #[error("the path {0}: write it relative to the served folder, with '/' between its parts")]
     BadPath(&'static str),
+    /// The name is one of a part.
+    #[error("names that end with '.part' are those of files that are incomplete: choose another name")]
+    PartName,
     /// There is no such file or folder.
     #[error("there is no such file or folder")]
     NotFound,
@@ -64,7 +67,7 @@ impl StoreError {
     /// The code that tells a peer.
     pub(crate) const fn refusal(&self) -> Refusal {
         match self {
-            Self::BadPath(_) => Refusal::BadRequest,
+            Self::BadPath(_) | Self::PartName => Refusal::BadRequest,
             Self::NotFound => Refusal::NotFound,
             Self::Forbidden | Self::ReadOnly => Refusal::Forbidden,
             Self::NotAFile => Refusal::NotAFile,
@@ -109,7 +112,8 @@ impl Store {
     pub(crate) fn example(&self) -> Option<String> {
         let entries = self.dir.entries().ok()?.take(10_000).filter_map(Result::ok);
         let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
-        let names = files.filter_map(|entry| entry.file_name().into_string().ok());
+        let names = files.map(|entry| entry.file_name()).filter(|name| !is_part(name));
+        let names = names.filter_map(|name| name.into_string().ok());
         names.filter(|name| !name.starts_with('.') && !name.chars().any(char::is_control)).min()
     }
 }
@@ -208,6 +212,8 @@ mod tests {
     fn the_example_is_a_file() {
         let (outer, store) = folder();
         assert_eq!(store.example(), None);
+        fs::write(outer.path().join("served/a.bin.part"), "").unwrap();
+        assert_eq!(store.example(), None, "a part is not worth fetching");
         fs::write(outer.path().join("served/b.iso"), "").unwrap();
         fs::write(outer.path().join("served/a.iso"), "").unwrap();
         assert_eq!(store.example().as_deref(), Some("a.iso"));
