@@ -62,6 +62,10 @@ fn destination(args: &Args) -> Result<PathBuf> {
     Ok(match &args.output {
         None => PathBuf::from(name),
         Some(output) if output.is_dir() => output.join(name),
+        // A path drops such an ending: the file would get the folder's name.
+        Some(output) if [&b"/"[..], b"/."].iter().any(|end| output.as_os_str().as_encoded_bytes().ends_with(end)) => {
+            bail!("there is no folder {}: make it, or choose another place with --output", output.display())
+        }
         Some(output) => output.clone(),
     })
 }
@@ -284,6 +288,11 @@ mod tests {
         assert_eq!(file(&["h:1/a/b"]).unwrap(), PathBuf::from("b"));
         assert_eq!(file(&["h:1/a/b", "-o", "c"]).unwrap(), PathBuf::from("c"));
         assert_eq!(file(&["h:1/a/b", "-o", folder.path().to_str().unwrap()]).unwrap(), folder.path().join("b"));
+        for absent in ["new/", "new/."] {
+            let output = folder.path().join(absent);
+            let error = file(&["h:1/a/b", "-o", output.to_str().unwrap()]).unwrap_err();
+            assert!(error.to_string().contains("there is no folder"), "{error}");
+        }
         assert!(file(&["h:1/a/.."]).is_err());
         assert!(file(&["h:1/a/"]).is_err());
     }
