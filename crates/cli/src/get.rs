@@ -92,6 +92,8 @@ fn of_own(error: StoreError) -> anyhow::Error {
             anyhow!("its permissions, or its folder's, forbid it: choose another place with --output")
         }
         StoreError::NoSpace => anyhow!("the disk is full: free some space"),
+        // Its lock ends with the program, whichever way that ends.
+        StoreError::Busy => anyhow!("another transfer is writing this file: wait until it has ended"),
         other => other.into(),
     }
 }

@@ -126,6 +126,7 @@ fn a_put_goes_on_after_an_interruption() {
     let args = ["put", file.to_str().unwrap(), &target, "--pin", &server.pin, "--path", &path, "--json"];
     let child = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("a part is there", || place.size("served/f.part") > 1_000_000);
+    said(server.put(&file, "f")).fails_with(&["another transfer is writing this file", "within two minutes"]);
     interrupt(child).fails_with(&["interrupted", "the server keeps what has arrived"]);
     assert!(!place.path("served/f").exists());
     let report = run(args).json();

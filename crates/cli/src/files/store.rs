@@ -41,7 +41,9 @@ pub(crate) enum StoreError {
     #[error("it is not a regular file")]
     NotAFile,
     /// Another transfer writes the same file.
-    #[error("another transfer is writing this file: wait until it has ended")]
+    #[error(
+        "another transfer is writing this file: wait until it has ended; one whose client is gone ends within two minutes"
+    )]
     Busy,
     /// The disk is full.
     #[error("the disk is full: free some space; what has arrived is kept, the same command resumes")]
