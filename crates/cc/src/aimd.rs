@@ -240,11 +240,13 @@ impl<L: Law> Aimd<L> {
         self.shrink(id, decrease);
     }
 
-    fn on_timeout(&mut self, id: SubflowId) {
+    fn on_timeout(&mut self, id: SubflowId, repeated: bool) {
         let floor = self.windows.floor();
         if let Some(own) = self.windows.get_mut(id) {
             // RFC 5681 s3.1, RFC 6356 s3: as a single flow.
-            own.ssthresh = (own.cwnd / 2.0).max(floor).max(L::LEAST_SSTHRESH);
+            if !repeated {
+                own.ssthresh = (own.cwnd / 2.0).max(floor).max(L::LEAST_SSTHRESH);
+            }
             own.cwnd = 1.0;
             own.failed = true;
             own.hystart = None;
@@ -296,7 +298,7 @@ impl<L: Law> CongestionControl for Aimd<L> {
                     (own.cwnd, own.ssthresh) = penalised(own.cwnd, own.ssthresh, 1.0);
                 }
             }
-            Event::Timeout => self.on_timeout(id),
+            Event::Timeout { repeated } => self.on_timeout(id, *repeated),
             _ => {}
         }
     }
@@ -434,7 +436,7 @@ pub(crate) mod tests {
             frame.on_event(Time::ZERO, SubflowId(id), &ack, &view);
         }
         assert_eq!(frame.windows.count(), 2);
-        frame.on_event(Time::ZERO, SubflowId(1), &Event::Timeout, &view);
+        frame.on_event(Time::ZERO, SubflowId(1), &Event::Timeout { repeated: false }, &view);
         assert_eq!(frame.windows.count(), 1);
         assert_eq!(cwnd(&frame, 1), 1_000);
         assert_eq!(frame.limits(SubflowId(1)).ssthresh, Some(Bytes::new(5_500)));

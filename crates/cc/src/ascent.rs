@@ -203,6 +203,8 @@ pub struct Ascent {
     others: f64,
     /// Whether intervals are under way; not before the first packet and after a timeout.
     running: bool,
+    /// Nothing was heard since a timeout: what leaves until then asks whether the path is there, and opens no interval.
+    silent: bool,
     srtt: Option<Duration>,
     /// Bytes per packet.
     mss: f64,
@@ -223,6 +225,7 @@ impl Ascent {
             published: 0.0,
             others: 0.0,
             running: false,
+            silent: false,
             srtt: None,
             mss: init.mss.as_f64().max(1.0),
         }
@@ -255,7 +258,7 @@ impl Ascent {
     pub fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView, others: f64) {
         match event {
             Event::Sent { packet, bytes, app_limited } => {
-                if !self.running {
+                if !self.running && !self.silent {
                     self.srtt = view.srtt;
                     self.start(now, others);
                 }
@@ -263,6 +266,7 @@ impl Ascent {
                 self.advance(now);
             }
             Event::Acked(acked) => {
+                self.silent = false;
                 let first = self.srtt.is_none();
                 self.srtt = Some(view.srtt.unwrap_or(acked.rtt));
                 if first {
@@ -275,8 +279,11 @@ impl Ascent {
                 self.monitor.on_lost(*packet, *bytes);
                 self.settle(now, others);
             }
-            Event::Timeout => self.on_timeout(),
-            Event::Restored => self.phase = Phase::SlowStart { previous: None, repeats: 0 },
+            Event::Timeout { .. } => self.on_timeout(),
+            Event::Restored => {
+                self.silent = false;
+                self.phase = Phase::SlowStart { previous: None, repeats: 0 };
+            }
             _ => {}
         }
     }
@@ -319,7 +326,7 @@ impl Ascent {
         );
     }
 
-    /// The first packet, or the first after a timeout or an idle time: intervals begin.
+    /// The first packet, or the first after an idle time or once the path is heard after a timeout: intervals begin.
     fn start(&mut self, now: Time, others: f64) {
         self.running = true;
         self.published = self.base;
@@ -334,6 +341,7 @@ impl Ascent {
         if self.config.timeout == OnTimeout::Halve {
             self.base = (self.base / 2.0).max(self.config.min_rate);
         }
+        self.silent = true;
         self.pause();
     }
 

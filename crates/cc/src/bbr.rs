@@ -345,7 +345,7 @@ impl PathController for Bbr {
             Event::Acked(acked) => self.on_ack(now, acked, view),
             Event::Lost { bytes, .. } => self.on_lost(*bytes),
             Event::Congestion { .. } => self.on_congestion(view),
-            Event::Timeout => self.on_timeout(),
+            Event::Timeout { .. } => self.on_timeout(),
             _ => {}
         }
     }

@@ -505,7 +505,7 @@ impl PathController for Bbr3 {
             }
             Event::Acked(acked) => self.on_ack(now, acked, view),
             Event::Lost { packet, bytes, .. } => self.on_lost(now, packet.0, bytes.as_f64(), view),
-            Event::Timeout => self.on_timeout(),
+            Event::Timeout { .. } => self.on_timeout(),
             _ => {}
         }
     }

@@ -193,9 +193,11 @@ impl Cubic {
     }
 
     /// RFC 9438 s4.8.
-    fn on_timeout(&mut self) {
-        self.cwnd_prior = self.cwnd;
-        self.ssthresh = (self.cwnd * BETA).max(MIN_WINDOW);
+    fn on_timeout(&mut self, repeated: bool) {
+        if !repeated {
+            self.cwnd_prior = self.cwnd;
+            self.ssthresh = (self.cwnd * BETA).max(MIN_WINDOW);
+        }
         self.cwnd = 1.0;
         self.w_max = None;
         self.epoch = None;
@@ -217,7 +219,7 @@ impl PathController for Cubic {
             Event::Penalised => self.on_penalty(),
             // RFC 9438 s4.6: one segment is enough after a mark.
             Event::Ecn { .. } => self.on_congestion(1.0),
-            Event::Timeout => self.on_timeout(),
+            Event::Timeout { repeated } => self.on_timeout(*repeated),
             _ => {}
         }
     }
@@ -364,7 +366,7 @@ mod tests {
     #[test]
     fn a_timeout_starts_over_and_congestion_avoidance_starts_flat() {
         let mut cubic = cubic(100.0);
-        cubic.on_timeout();
+        cubic.on_timeout(false);
         close(cubic.cwnd, 1.0);
         close(cubic.ssthresh, 70.0);
         cubic.cwnd = 70.0;

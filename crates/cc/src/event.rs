@@ -41,8 +41,12 @@ pub enum Event {
     },
     /// A retransmission timeout: nothing was heard for `srtt + 4 rttvar` and everything in flight is given up
     /// (RFC 5681 s3.1, persistent congestion of RFC 9002 s7.6). Those that follow while nothing is heard, with their backoff,
-    /// say nothing new and are not told: the threshold that the first one set is held (RFC 5681 s3.1).
-    Timeout,
+    /// say nothing new and are not told.
+    Timeout {
+        /// The oldest packet had been sent again after a timeout before: the threshold that the first one set is held
+        /// (RFC 5681 s3.1).
+        repeated: bool,
+    },
     /// The subflow is used again: it is heard after a timeout for which its data was given to others, or it had failed.
     Restored,
     /// The scheduler penalises the subflow for holding up the connection (Raiciu et al. 2012, mechanism M2).

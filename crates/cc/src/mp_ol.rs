@@ -398,7 +398,7 @@ impl MpOl {
                 window.cwnd = (window.cwnd / 2.0).max(1.0);
                 window.ssthresh = window.cwnd;
             }
-            Event::Timeout => {
+            Event::Timeout { .. } => {
                 own.on_timeout(window);
                 window.failed = true;
             }

@@ -70,6 +70,8 @@ struct Subflow {
     gradient: f64,
     /// Whether it takes part in experiments: it has sent, and has not timed out since.
     active: bool,
+    /// Nothing was heard since a timeout: it takes part again once it is.
+    silent: bool,
     /// The result of the experiment under way.
     report: Option<Report<u32>>,
     srtt: Option<Duration>,
@@ -268,7 +270,7 @@ impl MpccConnection {
 
     fn on_sent(&mut self, now: Time, id: SubflowId, view: &SubflowView) {
         let Some(Some(subflow)) = self.subflows.get_mut(id.index()) else { return };
-        if !subflow.active {
+        if !subflow.active && !subflow.silent {
             subflow.active = true;
             subflow.srtt = view.srtt.or(subflow.srtt);
             self.order.push(id.index());
@@ -298,6 +300,7 @@ impl CongestionControl for MpccConnection {
             base: self.config.initial_rate,
             gradient: 0.0,
             active: false,
+            silent: false,
             report: None,
             srtt: None,
             mss: init.mss.as_f64().max(1.0),
@@ -326,18 +329,21 @@ impl CongestionControl for MpccConnection {
         match event {
             Event::Sent { packet, bytes, app_limited } => subflow.monitor.on_sent(now, *packet, *bytes, *app_limited),
             Event::Acked(acked) => {
+                subflow.silent = false;
                 subflow.srtt = Some(own.srtt.unwrap_or(acked.rtt));
                 subflow.monitor.on_acked(acked);
             }
             Event::Lost { packet, bytes, .. } => subflow.monitor.on_lost(*packet, *bytes),
-            Event::Timeout => {
-                // As MPCC: half the rate, and out of the experiments until it sends again.
+            Event::Timeout { .. } => {
+                // As MPCC: half the rate, and out of the experiments until it is heard.
+                subflow.silent = true;
                 subflow.base = (subflow.base / 2.0).max(MIN_RATE);
                 subflow.rate = subflow.base;
                 subflow.monitor.clear();
                 self.pause(now, id);
                 return;
             }
+            Event::Restored => subflow.silent = false,
             _ => return,
         }
         self.settle(now);

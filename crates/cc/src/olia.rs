@@ -107,7 +107,7 @@ impl Law for Olia {
         let Some(distance) = self.distances.get_mut(id.index()) else { return };
         match event {
             Event::Acked(acked) => distance.since += acked.bytes.as_f64(),
-            Event::Congestion { .. } | Event::Ecn { .. } | Event::Timeout => {
+            Event::Congestion { .. } | Event::Ecn { .. } | Event::Timeout { .. } => {
                 *distance = Distance { before: distance.since, since: 0.0 };
             }
             _ => {}

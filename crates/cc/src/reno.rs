@@ -63,8 +63,10 @@ impl Reno {
         (self.cwnd, self.ssthresh) = penalised(self.cwnd, self.ssthresh, self.mss);
     }
 
-    fn on_timeout(&mut self) {
-        self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW_PACKETS * self.mss);
+    fn on_timeout(&mut self, repeated: bool) {
+        if !repeated {
+            self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW_PACKETS * self.mss);
+        }
         // RFC 5681 s3.1: the loss window is one packet.
         self.cwnd = self.mss;
         self.slow_start.ended();
@@ -77,7 +79,7 @@ impl PathController for Reno {
             Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view.delivered),
             Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(),
             Event::Penalised => self.on_penalty(),
-            Event::Timeout => self.on_timeout(),
+            Event::Timeout { repeated } => self.on_timeout(*repeated),
             _ => {}
         }
     }
@@ -141,7 +143,7 @@ mod tests {
         // 10,000, 5000, 2500, then 1250 < 2000.
         let mark = Event::Ecn { sent_at: Time::ZERO };
         close(after(&[LOSS, mark, mark]), (2000.0, 2000.0));
-        close(after(&[Event::Timeout]), (1000.0, 5000.0));
+        close(after(&[Event::Timeout { repeated: false }]), (1000.0, 5000.0));
     }
 
     #[test]

@@ -295,7 +295,7 @@ impl Law for Tccc {
                     }
                 }
             }
-            Event::Congestion { .. } | Event::Ecn { .. } | Event::Timeout => self.on_loss(id, windows),
+            Event::Congestion { .. } | Event::Ecn { .. } | Event::Timeout { .. } => self.on_loss(id, windows),
             Event::PathReport(report) => self.config.detector.on_report(id, report),
             _ => {}
         }

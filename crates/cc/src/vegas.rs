@@ -147,8 +147,10 @@ impl PathController for Vegas {
             Event::Acked(acked) if !acked.app_limited => self.on_ack(acked, view.delivered),
             Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(),
             Event::Penalised => self.on_penalty(),
-            Event::Timeout => {
-                self.on_congestion();
+            Event::Timeout { repeated } => {
+                if !repeated {
+                    self.on_congestion();
+                }
                 self.cwnd = 1.0;
             }
             _ => {}

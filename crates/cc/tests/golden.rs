@@ -67,7 +67,7 @@ fn print_event(event: &Event) -> String {
         Event::Lost { packet, bytes, sent_at } => format!("lost {} {} {}", packet.0, bytes.get(), sent_at.as_nanos()),
         Event::Congestion { sent_at } => format!("congestion {}", sent_at.as_nanos()),
         Event::Ecn { sent_at } => format!("ecn {}", sent_at.as_nanos()),
-        Event::Timeout => "timeout".to_owned(),
+        Event::Timeout { repeated } => (if *repeated { "timeout repeated" } else { "timeout" }).to_owned(),
         Event::Restored => "restored".to_owned(),
         Event::Penalised => "penalised".to_owned(),
         Event::PathReport(report) => format!(
@@ -112,7 +112,7 @@ fn parse(line: &str) -> Line {
         "lost" => Event::Lost { packet: PacketNumber(whole(3)), bytes: Bytes::new(whole(4)), sent_at: time(5) },
         "congestion" => Event::Congestion { sent_at: time(3) },
         "ecn" => Event::Ecn { sent_at: time(3) },
-        "timeout" => Event::Timeout,
+        "timeout" => Event::Timeout { repeated: words.get(3) == Some(&"repeated") },
         "restored" => Event::Restored,
         "penalised" => Event::Penalised,
         "path-report" => Event::PathReport(PathReport {
@@ -160,7 +160,7 @@ fn generate() -> Vec<Line> {
         (600, 1, Event::Weight(0.5)),
         (700, 0, report(60, 3)),
         (900, 1, Event::Penalised),
-        (1_200, 0, Event::Timeout),
+        (1_200, 0, Event::Timeout { repeated: false }),
         (1_250, 0, Event::Restored),
     ];
     for (millis, id, event) in extra {

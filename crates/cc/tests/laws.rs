@@ -390,7 +390,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             .prop_map(|(packet, bytes, sent_at)| Event::Lost { packet, bytes, sent_at }),
         2 => any_time().prop_map(|sent_at| Event::Congestion { sent_at }),
         1 => any_time().prop_map(|sent_at| Event::Ecn { sent_at }),
-        1 => Just(Event::Timeout),
+        1 => any::<bool>().prop_map(|repeated| Event::Timeout { repeated }),
         1 => Just(Event::Restored),
         1 => Just(Event::Penalised),
         1 => prop_oneof![any::<f64>(), Just(0.0), Just(f64::NAN), Just(f64::INFINITY)].prop_map(Event::Weight),

@@ -139,6 +139,11 @@ impl RangeSet {
         range.is_empty() || self.range_at(range.start).is_some_and(|held| held.end >= range.end)
     }
 
+    /// Whether `range` overlaps a range of the set or lies next to one, so that adding it makes no range more.
+    pub fn touches(&self, range: DataRange) -> bool {
+        self.at_or_after(DataSeq(range.start.0.saturating_sub(1))).is_some_and(|held| held.start <= range.end)
+    }
+
     /// Adds a range; returns how many sequence numbers were new.
     #[inline]
     pub fn insert(&mut self, range: DataRange) -> u64 {

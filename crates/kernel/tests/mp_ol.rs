@@ -115,7 +115,7 @@ impl<'a> Pair<'a> {
     fn lose(&mut self, timeout: bool) {
         self.controller.loss(&mut *self.theirs, &mut self.group);
         if timeout {
-            self.event(&Event::Timeout);
+            self.event(&Event::Timeout { repeated: false });
             self.controller.timeout(&mut *self.theirs, &mut self.group);
         } else {
             self.event(&Event::Congestion { sent_at: self.now });

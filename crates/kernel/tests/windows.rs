@@ -200,7 +200,7 @@ fn compare<L: Copy + Default + core::fmt::Debug>(
                 worst.compare(name, ours, pair.theirs.window(own) - before.window(own), LAST_PLACE, &before);
             }
             _ => {
-                pair.event(own, &Event::Timeout);
+                pair.event(own, &Event::Timeout { repeated: false });
                 pair.theirs.timeout(controller, own);
                 worst.compare(
                     name,

@@ -1,14 +1,17 @@
 //! When to acknowledge data, and with which ranges.
 
-use manypath_core::{DataRange, DataSeq, Duration, RangeSet, Time};
+use manypath_core::{Bytes, DataRange, DataSeq, Duration, RangeSet, Time};
 
 use crate::record::AckRanges;
 
 /// Between the acknowledgements that a path carries for data of other paths lies at least this: a bound on their rate.
 const SPREAD_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many scattered ranges the receiver keeps. A peer that scatters more has its records dropped unacknowledged.
-const MAX_RANGES: usize = 8192;
+/// How many scattered ranges a receiver keeps that offers this window: as many as packets of a kilobyte with holes of their
+/// size between them. Of a peer that scatters more, what would add one is dropped unacknowledged.
+pub(crate) fn most_ranges(window: Bytes) -> usize {
+    usize::try_from(window.get() / 2048).unwrap_or(usize::MAX).max(8192)
+}
 
 /// What one path owes the peer in data acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,10 +60,11 @@ impl AckDuty {
 }
 
 /// What has arrived, over all flows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
     left: DataSeq,
     above: RangeSet,
+    most_ranges: usize,
 }
 
 /// What became of a record's sequence numbers.
@@ -75,6 +79,11 @@ pub(crate) enum Arrival {
 }
 
 impl Arrivals {
+    /// Nothing, for a receiver that offers this window.
+    pub(crate) fn new(window: Bytes) -> Self {
+        Self { left: DataSeq::ZERO, above: RangeSet::new(), most_ranges: most_ranges(window) }
+    }
+
     /// Everything below has arrived.
     pub(crate) fn left(&self) -> DataSeq {
         self.left
@@ -90,7 +99,8 @@ impl Arrivals {
     pub(crate) fn classify(&self, range: DataRange) -> Arrival {
         if range.end <= self.left || self.above.covers(range) {
             Arrival::Duplicate
-        } else if self.above.range_count() >= MAX_RANGES && range.start > self.left {
+        } else if self.above.range_count() >= self.most_ranges && range.start > self.left && !self.above.touches(range)
+        {
             Arrival::TooScattered
         } else {
             Arrival::New
@@ -173,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_latest_ranges_come_first() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = Arrivals::new(Bytes::ZERO);
         for start in [10, 20, 30, 40] {
             assert_eq!(arrivals.insert(range(start, start + 5)), 5);
         }
@@ -187,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_left_edge_passes_what_had_arrived_early() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = Arrivals::new(Bytes::ZERO);
         arrivals.insert(range(5, 10));
         assert_eq!(arrivals.classify(range(6, 9)), Arrival::Duplicate);
         assert_eq!(arrivals.insert(range(0, 7)), 5);

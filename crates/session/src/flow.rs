@@ -147,8 +147,9 @@ impl RecvHalf {
         self.received.first().filter(|range| range.start == DataSeq::ZERO).map_or(0, |range| range.end.0)
     }
 
-    /// How scattered the received data is.
-    pub(crate) fn range_count(&self) -> usize {
-        self.received.range_count()
+    /// Whether taking a record would make more than so many ranges of what was received.
+    pub(crate) fn scatters(&self, offset: u64, len: u64, most: usize) -> bool {
+        let range = DataRange::new(DataSeq(offset), len);
+        self.received.range_count() >= most && offset > self.contiguous_end() && !self.received.touches(range)
     }
 }

@@ -6,15 +6,12 @@ use manypath_core::{
 };
 use manypath_sched::{Content, DataAck};
 
-use crate::acks::Arrival;
+use crate::acks::{Arrival, most_ranges};
 use crate::config::Carriage;
 use crate::error::ProtocolError;
 use crate::path::Sent;
 use crate::record::{Ack, Data, DelayReport, PathStatus, Record, SendTime};
 use crate::session::{Session, SessionEvent};
-
-/// How scattered a flow's received data may be.
-const MAX_FLOW_RANGES: usize = 8192;
 
 /// What the engine does with a record's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +80,11 @@ impl Session {
             }
             Record::Ping { token } => path.pong_due = Some(token),
             Record::Pong { token } => {
-                if path.probe == Some(token) {
-                    path.probe = None;
-                    path.on_alive(now);
+                let (Some(Some(path)), view) = (self.paths.get_mut(id.index()), &mut self.view.subflows[id.index()])
+                else {
+                    return Ok(Received::Nothing);
+                };
+                if path.on_answered(now, token, view) {
                     self.restore(now, id);
                 }
             }
@@ -253,7 +252,7 @@ impl Session {
         #[cfg(not(test))]
         let limit = flow.recv.limit;
         flow.recv.check(data.offset, len, data.fin, limit)?;
-        if may_drop && flow.recv.range_count() >= MAX_FLOW_RANGES && data.offset > flow.recv.readable().end {
+        if may_drop && flow.recv.scatters(data.offset, len, most_ranges(self.config.flow_window)) {
             self.totals.dropped_records += 1;
             return Ok(Received::Nothing);
         }

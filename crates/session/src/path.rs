@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use manypath_cc::Acked;
 use manypath_core::{
-    Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowView, Time, prefetch,
+    Bytes, DataRange, Duration, Ewma, PacketNumber, Rate, RttEstimator, SubflowId, SubflowState, SubflowView, Time,
+    prefetch,
 };
 
 use crate::acks::AckDuty;
@@ -18,6 +19,9 @@ const INITIAL_WINDOW: u64 = 10;
 
 /// Round-trip time assumed before the first sample, for timers only (RFC 9002 s6.2.2 assumes 333 ms).
 const INITIAL_RTO: Duration = Duration::from_millis(500);
+
+/// As many probes are remembered: one a second at most leaves, so the answer to the first may take a minute.
+const MAX_PROBES: usize = 64;
 
 /// However short the round trip, silence shorter than this is no failure: schedulers and radios pause that long.
 const MIN_FAILURE: Duration = Duration::from_millis(250);
@@ -111,8 +115,8 @@ pub(crate) struct Path {
     pub(crate) resend: VecDeque<Resend>,
     /// Acknowledged by the carrier, not yet by the peer's session.
     pub(crate) undelivered: VecDeque<(Time, DataRange)>,
-    /// The token of the probe under way.
-    pub(crate) probe: Option<u32>,
+    /// Probes that left since the path was last heard, by token and time: the answer to any of them is one.
+    probes: VecDeque<(u32, Time)>,
     /// A PING asks for an answer.
     pub(crate) pong_due: Option<u32>,
     pub(crate) report_due: Option<crate::record::DelayReport>,
@@ -160,7 +164,7 @@ impl Path {
             alive_at: now,
             awaiting_since: None,
             active_at: now,
-            probe: None,
+            probes: VecDeque::new(),
             next_probe: now,
             probe_interval: Duration::ZERO,
             next_token: 0,
@@ -201,6 +205,7 @@ impl Path {
     /// The path is heard to deliver.
     pub(crate) fn on_alive(&mut self, now: Time) {
         self.timed_out = false;
+        self.probes.clear();
         self.alive_at = now;
         self.active_at = now;
         self.awaiting_since = (!self.sent.is_empty()).then_some(now);
@@ -209,14 +214,38 @@ impl Path {
     /// A probe leaves.
     pub(crate) fn on_probe(&mut self, now: Time) -> u32 {
         self.next_token = self.next_token.wrapping_add(1);
-        self.probe = Some(self.next_token);
+        if self.probes.len() == MAX_PROBES {
+            self.probes.pop_front();
+        }
+        self.probes.push_back((self.next_token, now));
         self.awaiting_since.get_or_insert(now);
         self.next_token
     }
 
+    /// A probe was answered; says whether it is one that left since the path was last heard. Where nothing else measures,
+    /// on a path that has failed or never was heard, the answer is a sample: acknowledgements of what was given up are
+    /// none, and with its old timeout a path whose round trip has grown would fail for ever.
+    pub(crate) fn on_answered(&mut self, now: Time, token: u32, view: &mut SubflowView) -> bool {
+        let Some(&(_, left_at)) = self.probes.iter().find(|(sent, _)| *sent == token) else { return false };
+        if view.state == SubflowState::Failed || self.rtt.srtt().is_none() {
+            self.measure(now.since(left_at), view);
+        }
+        self.on_alive(now);
+        true
+    }
+
+    /// Takes a sample of the round trip.
+    pub(crate) fn measure(&mut self, rtt: Duration, view: &mut SubflowView) {
+        self.rtt.on_sample(rtt, Duration::ZERO);
+        view.latest_rtt = rtt;
+        view.srtt = self.rtt.srtt();
+        view.rttvar = self.rtt.rttvar();
+        view.min_rtt = self.rtt.min().unwrap_or(rtt);
+        view.max_rtt = self.rtt.max();
+    }
+
     /// Nothing is in flight any more and no answer owed: the path was given up.
     pub(crate) fn on_failed(&mut self, now: Time, probe_interval: Duration) {
-        self.probe = None;
         self.awaiting_since = None;
         self.next_probe = now;
         self.probe_interval = probe_interval;
@@ -247,7 +276,7 @@ impl Path {
         if failed {
             return self.next_probe <= now;
         }
-        self.probe.is_none() && self.probe_at(keep_alive) <= now
+        self.probes.is_empty() && self.probe_at(keep_alive) <= now
     }
 
     /// When an active path wants a probe: after an RTO without an answer, or after the keep-alive time without traffic.
@@ -269,7 +298,7 @@ impl Path {
         if failed {
             return if self.carrier_ready { next.min(self.next_probe) } else { next };
         }
-        if self.carrier_ready && self.probe.is_none() {
+        if self.carrier_ready && self.probes.is_empty() {
             next = next.min(self.probe_at(keep_alive));
         }
         next.min(self.fails_at()).min(self.oldest_lost_at())
@@ -329,17 +358,16 @@ impl Path {
         self.on_alive(now);
         view.in_flight -= sent.bytes;
         view.delivered += sent.bytes;
-        let rtt = now.since(sent.sent_at);
+        let mut rtt = now.since(sent.sent_at);
+        if sent.repeats > 0 {
+            // RFC 8985 s6.2: sooner than in the shortest round trip only what had left before is acknowledged.
+            rtt = rtt.max(self.rtt.min().unwrap_or(rtt));
+        }
         if self.largest_acked.is_none_or(|largest| number.0 > largest) && sent.repeats == 0 {
             // RFC 9002 s5.1: a sample only from the largest newly acknowledged packet. RFC 6298 s3, Karn: none from data
             // that left twice, since nobody knows which packet is acknowledged.
             self.largest_acked = Some(number.0);
-            self.rtt.on_sample(rtt, Duration::ZERO);
-            view.latest_rtt = rtt;
-            view.srtt = self.rtt.srtt();
-            view.rttvar = self.rtt.rttvar();
-            view.min_rtt = self.rtt.min().unwrap_or(rtt);
-            view.max_rtt = self.rtt.max();
+            self.measure(rtt, view);
         }
         let in_recovery = self.recovering || self.recovery_start.is_some_and(|start| sent.sent_at <= start);
         if !in_recovery {
@@ -410,13 +438,14 @@ impl Path {
         self.sent.iter().enumerate().filter(|(_, sent)| !sent.resolved).map(move |(i, _)| PacketNumber(base + i as u64))
     }
 
-    /// The carrier's timer ran out: whatever was under way, no episode of recovery is.
-    pub(crate) fn on_retransmission_timeout(&mut self, view: &mut SubflowView) {
-        self.timed_out = true;
+    /// The carrier's timer ran out: whatever was under way, no episode of recovery is. Says whether the path was not heard
+    /// since the timer ran out before.
+    pub(crate) fn on_retransmission_timeout(&mut self, view: &mut SubflowView) -> bool {
         self.recovering = false;
         self.recovery_start = None;
         view.in_recovery = false;
         self.pacer.reset();
+        core::mem::replace(&mut self.timed_out, true)
     }
 
     /// What the controller's window comes to: one packet from a timeout until the path is heard (RFC 5681 s3.1, the loss

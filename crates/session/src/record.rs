@@ -4,7 +4,9 @@
 mod decode;
 mod encode;
 
-use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId};
+use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId, Time};
+
+use crate::delay::micros;
 
 pub use decode::DecodeError;
 
@@ -43,6 +45,13 @@ mod flag {
 /// A sender's clock when a record left, in microseconds, modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendTime(pub u32);
+
+impl SendTime {
+    /// How long ago it was by the same clock, if less than 71 minutes.
+    pub fn elapsed(self, now: Time) -> Duration {
+        Duration::from_micros(micros(now).wrapping_sub(self.0).into())
+    }
+}
 
 /// A DATA record without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -126,6 +126,7 @@ impl Session {
         };
         Self {
             advertised: DataSeq(config.receive_window.get()),
+            arrivals: Arrivals::new(config.receive_window),
             config,
             cc_hears_departures: cc.hears_departures(),
             cc,
@@ -136,7 +137,6 @@ impl Session {
             flows: BTreeMap::new(),
             closed_flows: RangeSet::new(),
             next_flow,
-            arrivals: Arrivals::default(),
             consumed: 0,
             spanned: 0,
             events: VecDeque::new(),

@@ -5,7 +5,7 @@
 //! before anything new, and counts as queued on the path, so that schedulers see no room that it needs.
 
 use manypath_cc::Event;
-use manypath_core::{DataRange, FlowId, PacketNumber, SubflowId, SubflowState, Time};
+use manypath_core::{DataRange, Duration, FlowId, PacketNumber, SubflowId, SubflowState, Time};
 use manypath_sched::Content;
 
 use crate::outgoing::Outgoing;
@@ -36,12 +36,12 @@ impl Session {
         self.view.subflows[id.index()].in_recovery = false;
     }
 
-    /// The carrier's retransmission timer ran out, `in_a_row` times by now: everything in flight is lost and leaves again, as the
-    /// window of a timeout allows. With `reinject` the subflow is given nothing new until it is heard again, and its data is
+    /// The carrier's retransmission timer ran out, `repeated` for the same data: everything in flight is lost and leaves again,
+    /// one packet until the path is heard. With `reinject` the subflow is given nothing new until it is heard again, and its data is
     /// offered to the others.
-    pub fn on_retransmission_timeout(&mut self, now: Time, id: SubflowId, in_a_row: u32, reinject: bool) {
+    pub fn on_retransmission_timeout(&mut self, now: Time, id: SubflowId, repeated: bool, reinject: bool) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        path.on_retransmission_timeout(&mut self.view.subflows[id.index()]);
+        let silent = path.on_retransmission_timeout(&mut self.view.subflows[id.index()]);
         while let Some((packet, sent)) = self.path(id).and_then(|path| path.oldest()) {
             let sent_at = sent.sent_at;
             self.lose_on_stream(now, id, packet, sent_at);
@@ -53,8 +53,15 @@ impl Session {
             self.queue.reinject(&self.view);
         }
         self.stir(Time::ZERO);
-        if in_a_row == 1 {
-            self.notify(now, id, &Event::Timeout);
+        if !silent {
+            self.notify(now, id, &Event::Timeout { repeated });
+        }
+    }
+
+    /// The carrier has measured a round trip where the acknowledgement of a packet tells none, since its data had left twice.
+    pub fn on_round_trip(&mut self, id: SubflowId, rtt: Duration) {
+        if let Some(Some(path)) = self.paths.get_mut(id.index()) {
+            path.measure(rtt, &mut self.view.subflows[id.index()]);
         }
     }
 

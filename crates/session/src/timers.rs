@@ -106,7 +106,7 @@ impl Session {
     fn fail(&mut self, now: Time, id: SubflowId) {
         self.take_back(now, id);
         self.view.subflows[id.index()].state = SubflowState::Failed;
-        self.notify(now, id, &Event::Timeout);
+        self.notify(now, id, &Event::Timeout { repeated: false });
         if let Some(path) = self.path_mut(id) {
             let interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
             path.on_failed(now, interval);

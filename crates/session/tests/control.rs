@@ -112,3 +112,62 @@ fn a_carrier_that_takes_nothing_is_not_asked_again_and_again_for_a_probe() {
     session.set_carrier_ready(FIRST, true);
     assert_eq!(sent(&mut session, silent).len(), 1);
 }
+
+/// A client with one path and much to send.
+fn sender() -> Session {
+    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+    let scheduler = manypath_sched::create(&AlgorithmSpec::named("minrtt")).unwrap();
+    let mut session = Session::new(Config::new(Role::Client), cc, scheduler);
+    session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
+    let flow = session.open_flow().unwrap();
+    session.write(Time::ZERO, flow, 100_000).unwrap();
+    session
+}
+
+fn probes(transmits: &[Transmit]) -> usize {
+    transmits.iter().filter(|transmit| matches!(transmit.record, Record::Ping { .. })).count()
+}
+
+#[test]
+fn a_path_is_probed_again_when_a_probe_was_lost_and_data_was_answered() {
+    let mut session = sender();
+    let packets: Vec<_> = sent(&mut session, Time::ZERO).iter().filter_map(|transmit| transmit.packet).collect();
+    assert_eq!(probes(&sent(&mut session, Time::from_millis(600))), 1, "silent for a timeout");
+    for packet in packets {
+        session.on_acked(Time::from_millis(900), FIRST, packet);
+    }
+    let again: Vec<_> = sent(&mut session, Time::from_millis(900)).iter().filter_map(|again| again.packet).collect();
+    assert!(!again.is_empty());
+    // The probe's answer never comes; what is in flight now is silent in its turn.
+    assert_eq!(probes(&sent(&mut session, Time::from_millis(5_000))), 1);
+}
+
+#[test]
+fn a_round_trip_beyond_the_timeout_is_learnt_from_probes() {
+    const TRIP: u64 = 1_300;
+    let mut session = sender();
+    let mut answers = std::collections::VecDeque::new();
+    let mut failures = 0;
+    for ms in 0..20_000 {
+        let now = Time::from_millis(ms);
+        while let Some((_, answer)) = answers.pop_front_if(|(at, _)| *at <= ms) {
+            match answer {
+                Ok(packet) => session.on_acked(now, FIRST, packet),
+                Err(token) => drop(session.on_record(now, FIRST, &Record::Pong { token }, false).unwrap()),
+            }
+        }
+        for transmit in sent(&mut session, now) {
+            match (transmit.record, transmit.packet) {
+                (Record::Ping { token }, _) => answers.push_back((ms + TRIP, Err(token))),
+                (_, Some(packet)) => answers.push_back((ms + TRIP, Ok(packet))),
+                _ => {}
+            }
+        }
+        failures += std::iter::from_fn(|| session.poll_event())
+            .filter(|event| matches!(event, manypath_session::SessionEvent::PathFailed(_)))
+            .count();
+    }
+    let view = &session.view().subflows[FIRST.index()];
+    assert_eq!((view.srtt, view.state, failures), (Some(Duration::from_millis(TRIP)), SubflowState::Active, 1));
+    assert!(view.delivered > Bytes::ZERO, "what left once the trip was known");
+}

@@ -50,6 +50,17 @@ fn datagrams_that_are_too_scattered_are_not_kept_and_come_again() {
     assert_eq!(session.readable(FlowId(0)).end, PIECES * 100);
 }
 
+#[test]
+fn what_makes_no_range_more_is_kept_however_scattered() {
+    let (mut session, id) = receiver(Carriage::Datagrams);
+    let scattered: Vec<u64> = (1..PIECES).step_by(2).filter(|number| keeps(&mut session, id, *number)).collect();
+    let last = *scattered.last().unwrap();
+    assert!(last < PIECES - 1 && !keeps(&mut session, id, last + 2), "a range more");
+    assert!(keeps(&mut session, id, last + 1), "grows the last");
+    assert!(keeps(&mut session, id, 10), "fills a hole");
+    assert!(keeps(&mut session, id, last + 3), "in place of the one that went");
+}
+
 /// Memory comes in pages: a byte in each of them must not cost the page.
 #[test]
 fn pages_that_bytes_are_scattered_over_are_bounded_by_the_window() {

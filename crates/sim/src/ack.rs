@@ -42,8 +42,9 @@ impl Numbers {
 pub(crate) struct CarrierAck {
     /// Packet numbers that have arrived.
     pub(crate) numbers: Numbers,
-    /// How long the highest number waited for this acknowledgement, nanoseconds.
-    pub(crate) delay_nanos: u64,
+    /// QUIC: how long the highest number waited for this acknowledgement, nanoseconds. TCP: the time stamp that it echoes
+    /// (RFC 7323 s3.2), microseconds modulo 2^32.
+    pub(crate) timing: u64,
     /// Packets that arrived with a congestion mark so far.
     pub(crate) marked: u64,
     /// The session's: a [`Record::Ack`], kept as the session takes it, since copies of so large a record cost.
@@ -53,7 +54,7 @@ pub(crate) struct CarrierAck {
 impl CarrierAck {
     /// An acknowledgement of nothing.
     pub(crate) fn blank() -> Self {
-        Self { numbers: Numbers::NONE, delay_nanos: 0, marked: 0, data: Record::Ack(Ack::default()) }
+        Self { numbers: Numbers::NONE, timing: 0, marked: 0, data: Record::Ack(Ack::default()) }
     }
 }
 
@@ -65,7 +66,7 @@ struct Head {
     /// One past the highest packet number, and how many it is the last of.
     end: u64,
     count: u32,
-    delay_nanos: u32,
+    timing: u32,
     /// The session's left edge, and how far its window reaches from there.
     left: DataSeq,
     window: u32,
@@ -80,7 +81,7 @@ impl Head {
         let head = Self {
             end,
             count: short(end - first)?,
-            delay_nanos: short(ack.delay_nanos)?,
+            timing: short(ack.timing)?,
             left: data.left,
             window: short(data.window_end - data.left)?,
             marked: u16::try_from(ack.marked).ok()?,
@@ -93,7 +94,7 @@ impl Head {
     fn write(&self, ranges: impl IntoIterator<Item = Above>, ack: &mut CarrierAck) {
         ack.numbers.clear();
         ack.numbers.push((self.end - u64::from(self.count), self.end));
-        ack.delay_nanos = u64::from(self.delay_nanos);
+        ack.timing = u64::from(self.timing);
         ack.marked = u64::from(self.marked);
         if let Record::Ack(data) = &mut ack.data {
             data.left = self.left;
@@ -210,7 +211,7 @@ impl FewAck {
 #[derive(Clone, Debug)]
 #[repr(C)] // What says how much is in use stands before it, in the same line of the cache.
 pub(crate) struct LongAck {
-    delay_nanos: u64,
+    timing: u64,
     marked: u64,
     left: DataSeq,
     window_end: DataSeq,
@@ -223,7 +224,7 @@ pub(crate) struct LongAck {
 impl LongAck {
     /// An acknowledgement of nothing.
     pub(crate) const BLANK: Self = Self {
-        delay_nanos: 0,
+        timing: 0,
         marked: 0,
         left: DataSeq::ZERO,
         window_end: DataSeq::ZERO,
@@ -235,7 +236,7 @@ impl LongAck {
     /// Takes what an acknowledgement says.
     pub(crate) fn set(&mut self, ack: &CarrierAck) {
         let Record::Ack(data) = &ack.data else { return };
-        (self.delay_nanos, self.marked) = (ack.delay_nanos, ack.marked);
+        (self.timing, self.marked) = (ack.timing, ack.marked);
         (self.left, self.window_end) = (data.left, data.window_end);
         let (numbers, ranges) = (ack.numbers.as_slice(), data.ranges.as_slice());
         (self.numbers, self.data) = (numbers.len(), ranges.len());
@@ -251,7 +252,7 @@ impl LongAck {
         let (numbers, rest) = self.ranges.split_at(self.numbers);
         ack.numbers.clear();
         numbers.iter().for_each(|range| ack.numbers.push((range.start.0, range.end.0)));
-        (ack.delay_nanos, ack.marked) = (self.delay_nanos, self.marked);
+        (ack.timing, ack.marked) = (self.timing, self.marked);
         if let Record::Ack(data) = &mut ack.data {
             (data.left, data.window_end) = (self.left, self.window_end);
             data.ranges.clear();
@@ -267,7 +268,7 @@ mod tests {
     fn full(numbers: &[(u64, u64)], ranges: &[(u64, u64)]) -> CarrierAck {
         let mut ack = CarrierAck::blank();
         numbers.iter().for_each(|range| ack.numbers.push(*range));
-        (ack.delay_nanos, ack.marked) = (5_000_000, 3);
+        (ack.timing, ack.marked) = (5_000_000, 3);
         let mut data = Ack { left: DataSeq(1_000), window_end: DataSeq(17_000_000), ..Ack::default() };
         for (start, len) in ranges {
             data.ranges.push(DataRange::new(DataSeq(*start), *len));
@@ -283,7 +284,7 @@ mod tests {
             let mut written = full(&[(1, 2), (4, 5)], &[(7_000, 8), (9_000, 8)]);
             ShortAck::of(&ack).unwrap().write(&mut written);
             assert_eq!(written.numbers.as_slice(), ack.numbers.as_slice());
-            assert_eq!((written.delay_nanos, written.marked), (ack.delay_nanos, ack.marked));
+            assert_eq!((written.timing, written.marked), (ack.timing, ack.marked));
             assert_eq!(written.data, ack.data);
         }
     }
@@ -299,7 +300,7 @@ mod tests {
             short.write(&few, &mut written);
             few.release(short.slot);
             assert_eq!(written.numbers.as_slice(), ack.numbers.as_slice());
-            assert_eq!((written.delay_nanos, written.marked), (ack.delay_nanos, ack.marked));
+            assert_eq!((written.timing, written.marked), (ack.timing, ack.marked));
             assert_eq!(written.data, ack.data);
         }
         let many: Vec<_> = (0..=FEW as u64).map(|at| (2_000 + at * 100, 50)).collect();
@@ -320,7 +321,7 @@ mod tests {
             held.set(&ack);
             held.write(&mut written);
             assert_eq!(written.numbers.as_slice(), ack.numbers.as_slice());
-            assert_eq!((written.delay_nanos, written.marked), (ack.delay_nanos, ack.marked));
+            assert_eq!((written.timing, written.marked), (ack.timing, ack.marked));
             assert_eq!(written.data, ack.data);
         }
     }

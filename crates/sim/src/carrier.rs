@@ -1,6 +1,6 @@
 //! One end's half of a subflow: loss detection and acknowledgements, as QUIC has them or as TCP has them.
 
-use manypath_core::{PacketNumber, Time};
+use manypath_core::{Duration, PacketNumber, Time};
 
 use crate::ack::CarrierAck;
 use crate::packet::{DataPacket, Number};
@@ -19,13 +19,15 @@ pub(crate) enum Fate {
     Recovered,
     /// TCP: the retransmission timer ran out, and with it everything in flight is lost.
     TimedOut {
-        /// How often by now since the last acknowledgement that advanced.
-        in_a_row: u32,
+        /// Not the first time since an acknowledgement advanced.
+        repeated: bool,
         /// How many packets were in flight.
         lost: u32,
         /// Whether its data is offered to other subflows.
         reinject: bool,
     },
+    /// TCP: a round trip that took this long, measured by a time stamp where no packet measures it.
+    Measured(Duration),
     /// TCP: what first left in this packet and was reported lost has arrived before it left again.
     ArrivedAfterAll,
 }

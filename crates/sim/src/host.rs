@@ -462,7 +462,8 @@ fn report(session: &mut Session, now: Time, id: SubflowId, packet: PacketNumber,
         Fate::Marked => session.on_ecn(now, id, packet),
         Fate::BeginsRecovery => session.on_recovery(now, id, packet),
         Fate::Recovered => session.on_recovered(id),
-        Fate::TimedOut { in_a_row, reinject, .. } => session.on_retransmission_timeout(now, id, in_a_row, reinject),
+        Fate::TimedOut { repeated, reinject, .. } => session.on_retransmission_timeout(now, id, repeated, reinject),
+        Fate::Measured(rtt) => session.on_round_trip(id, rtt),
         Fate::ArrivedAfterAll => session.on_acked_late(now, id, packet),
     }
 }

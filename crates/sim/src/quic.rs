@@ -87,7 +87,7 @@ impl Sender {
             && let Some(at) = self.sent_at(largest)
         {
             // RFC 9002 s5.1: a sample only when the largest is newly acknowledged. s5.3: a delay above the limit is cut.
-            let delay = Duration::from_nanos(ack.delay_nanos).min(self.max_ack_delay);
+            let delay = Duration::from_nanos(ack.timing).min(self.max_ack_delay);
             self.rtt.on_sample(now.since(at), delay);
             self.largest_acked = Some(largest);
             if let Some(packet) = self.packet(largest).filter(|_| marks) {
@@ -261,7 +261,7 @@ impl Receiver {
         for range in self.received.iter().rev().take(MAX_NUMBER_RANGES) {
             ack.numbers.push((range.start.0, range.end.0));
         }
-        ack.delay_nanos = now.since(self.largest_at).as_nanos();
+        ack.timing = now.since(self.largest_at).as_nanos();
         ack.marked = self.marked;
     }
 

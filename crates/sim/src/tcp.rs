@@ -15,7 +15,7 @@
 //!   recovery begins no more until all of it has been acknowledged.
 //!
 //! Choices: sequence numbers count segments, which are never cut anew. The acknowledgement of a segment that was sent twice
-//! measures no round trip (Karn), yet ends the backoff, as timestamps would let it. The granularity `G` of RFC 6298 is the
+//! measures no round trip (Karn), yet ends the backoff, and then its time stamp measures one (RFC 7323 s4). The granularity `G` of RFC 6298 is the
 //! time for which a receiver may delay an acknowledgement, since a shorter patience would time out on a lone segment. With
 //! NewReno a duplicate acknowledgement takes one segment out of the pipe, which is what RFC 6582's inflated window comes to;
 //! it is the segment that arrived, so that a timeout repeats only what has not.
@@ -24,6 +24,7 @@ use std::collections::VecDeque;
 
 use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
 use manypath_scenario::Recovery;
+use manypath_session::record::SendTime;
 
 use crate::ack::CarrierAck;
 use crate::carrier::Fate;
@@ -174,7 +175,14 @@ impl Sender {
         let cumulative = (*cumulative).min(next);
         let marked = ack.marked > self.marked;
         let mut marks = marked;
+        let advanced = cumulative > self.base;
         let mut sample = None;
+        if advanced && self.timeouts > 0 {
+            // The end of the backoff. Without a sample the timer would return to what may just have proved too short.
+            let echo = SendTime(u32::try_from(ack.timing).unwrap_or(0)).elapsed(now);
+            fate(PacketNumber::default(), Fate::Measured(echo));
+            sample = Some(echo);
+        }
         let timed = (self.config.recovery == Recovery::Rack).then(|| self.rtt.min().unwrap_or_default());
         let mut note = |number: u64, segment: &Segment, fate: &mut dyn FnMut(PacketNumber, Fate)| {
             if segment.whereabouts == Whereabouts::Arrived {
@@ -194,7 +202,6 @@ impl Sender {
             }
             fate(segment.last, Fate::Acked);
         };
-        let advanced = cumulative > self.base;
         while self.base < cumulative {
             let Some(segment) = self.segments.pop_front() else { break };
             note(self.base, &segment, &mut fate);
@@ -335,7 +342,7 @@ impl Sender {
             lost += 1;
         }
         let reinject = self.config.reinject_after > 0 && self.timeouts >= self.config.reinject_after;
-        fate(PacketNumber::default(), Fate::TimedOut { in_a_row: self.timeouts, lost, reinject });
+        fate(PacketNumber::default(), Fate::TimedOut { repeated: self.timeouts > 1, lost, reinject });
     }
 
     /// RFC 6298 s2: the timeout with its backoff.
@@ -371,6 +378,10 @@ pub(crate) struct Receiver {
     every: u32,
     max_delay: Duration,
     unacked: u32,
+    /// What the last acknowledgement said of `next` (RFC 7323 s4.3: Last.ACK.sent), and the time stamp that the next one
+    /// echoes (TS.Recent).
+    acked: u64,
+    stamp: SendTime,
     /// When an acknowledgement must leave.
     due: Time,
     marked: u64,
@@ -387,6 +398,8 @@ impl Receiver {
             every,
             max_delay,
             unacked: 0,
+            acked: 0,
+            stamp: SendTime(0),
             due: Time::MAX,
             marked: 0,
         }
@@ -397,6 +410,10 @@ impl Receiver {
         self.marked += u64::from(ce);
         self.unacked += 1;
         let number = packet.number.number;
+        if number <= self.acked {
+            // RFC 7323 s4.3: of what an acknowledgement covers, the first; of what is out of order, none.
+            self.stamp = packet.sent();
+        }
         let Some(ahead) = number.checked_sub(self.next).and_then(|ahead| usize::try_from(ahead).ok()) else {
             return true;
         };
@@ -450,7 +467,8 @@ impl Receiver {
         self.due = Time::MAX;
         ack.numbers.clear();
         ack.numbers.push((0, self.next));
-        ack.delay_nanos = 0;
+        ack.timing = self.stamp.0.into();
+        self.acked = self.next;
         ack.marked = self.marked;
         if self.arrived.is_empty() {
             return;

@@ -275,7 +275,9 @@ class Event:
 
     @final
     class Timeout(Event):
-        def __new__(cls) -> Event.Timeout: ...
+        def __new__(cls, repeated: bool = False) -> Event.Timeout: ...
+        @property
+        def repeated(self) -> bool: ...
         __match_args__: ClassVar[tuple[str, ...]]
 
     @final

@@ -215,7 +215,7 @@ impl State {
                 view.loss = kept.loss.update(1.0);
             }
             Fact::Congestion { .. } | Fact::Ecn { .. } => view.in_recovery = true,
-            Fact::Timeout => {
+            Fact::Timeout { .. } => {
                 view.in_flight = Bytes::ZERO;
                 view.in_recovery = false;
                 view.state = SubflowState::Failed;

@@ -30,8 +30,10 @@ pub(crate) enum Event {
     Congestion { sent_at_s: f64 },
     /// A congestion mark began a recovery episode: once a round trip at most.
     Ecn { sent_at_s: f64 },
-    /// A retransmission timeout: everything in flight is given up.
-    Timeout {},
+    /// A retransmission timeout: everything in flight is given up. `repeated`: what it was for had been sent again after a
+    /// timeout before.
+    #[pyo3(constructor = (repeated = false))]
+    Timeout { repeated: bool },
     /// The subflow is heard again after a timeout.
     Restored {},
     /// The scheduler penalises the subflow for holding up the connection.
@@ -84,7 +86,7 @@ impl From<&Event> for Fact {
             }
             Event::Congestion { sent_at_s } => Self::Congestion { sent_at: time(sent_at_s) },
             Event::Ecn { sent_at_s } => Self::Ecn { sent_at: time(sent_at_s) },
-            Event::Timeout {} => Self::Timeout,
+            Event::Timeout { repeated } => Self::Timeout { repeated },
             Event::Restored {} => Self::Restored,
             Event::Penalised {} => Self::Penalised,
             Event::PathReport { samples, interval_s, mean_delay_s, skew_base, var_base_s, lost, marked } => {
@@ -125,7 +127,7 @@ impl Event {
             }
             Fact::Congestion { sent_at } => Self::Congestion { sent_at_s: sent_at.as_secs_f64() },
             Fact::Ecn { sent_at } => Self::Ecn { sent_at_s: sent_at.as_secs_f64() },
-            Fact::Timeout => Self::Timeout {},
+            Fact::Timeout { repeated } => Self::Timeout { repeated },
             Fact::Restored => Self::Restored {},
             Fact::Penalised => Self::Penalised {},
             Fact::PathReport(report) => Self::PathReport {

@@ -358,7 +358,7 @@ fn a_rate_the_sender_cannot_do_is_given_up() {
 fn a_timeout_halves_and_being_heard_again_starts_anew() {
     let mut driver = probing();
     driver.interval(1.0, false);
-    driver.ascent.on_event(driver.now, &Event::Timeout, &driver.view, 0.0);
+    driver.ascent.on_event(driver.now, &Event::Timeout { repeated: false }, &driver.view, 0.0);
     close(driver.ascent.rate, 4.0);
     close(driver.ascent.published(), 0.0);
     assert_eq!(driver.ascent.next_timer(), None);

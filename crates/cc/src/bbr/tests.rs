@@ -120,7 +120,7 @@ fn loss_conserves_packets_for_a_round_and_a_timeout_restores_the_window() {
     close(bbr.cwnd, 8_000.0);
     ack(&mut bbr, &mut view, 900, 8.0, 100);
     assert!(bbr.cwnd >= before);
-    bbr.on_event(Time::from_millis(950), &Event::Timeout, &view);
+    bbr.on_event(Time::from_millis(950), &Event::Timeout { repeated: false }, &view);
     close(bbr.cwnd, 1_000.0);
     ack(&mut bbr, &mut view, 1_000, 8.0, 100);
     assert!(bbr.cwnd >= before);

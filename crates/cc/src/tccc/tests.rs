@@ -264,7 +264,7 @@ fn a_loss_of_the_whole_window_leaves_a_packet_that_slow_start_doubles() {
     aimd.on_event(now, SubflowId(0), &event, &View::default());
     assert_eq!(aimd.limits(SubflowId(0)).cwnd, Bytes::new(2000));
     // And after a timeout, as RFC 5681 has it.
-    aimd.on_event(now, SubflowId(0), &Event::Timeout, &View::default());
+    aimd.on_event(now, SubflowId(0), &Event::Timeout { repeated: false }, &View::default());
     let limits = aimd.limits(SubflowId(0));
     assert_eq!((limits.cwnd, limits.ssthresh), (Bytes::new(1000), Some(Bytes::new(2000))));
 }

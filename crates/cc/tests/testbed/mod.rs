@@ -336,7 +336,7 @@ impl Testbed {
         let oldest = subflow.flights.front().map(|flight| flight.sent_at.max(subflow.delivered_time));
         if oldest.is_some_and(|since| self.now.since(since) >= timeout) {
             self.view(index).state = SubflowState::Failed;
-            self.tell(index, &Event::Timeout);
+            self.tell(index, &Event::Timeout { repeated: false });
             while let Some(front) = self.subflows[index].flights.front().copied() {
                 self.lose_front(index, front);
             }

@@ -147,7 +147,7 @@ fn an_episode_lasts_until_the_carrier_ends_it() {
 fn a_timeout_loses_all_and_starts_with_the_window_of_a_timeout() {
     let (mut session, data, packets) = sender(2);
     let now = Time::from_secs_f64(1.0);
-    session.on_retransmission_timeout(now, FIRST, 1, false);
+    session.on_retransmission_timeout(now, FIRST, false, false);
     let (size, view) = (packet_size(&session), session.view.subflows[0].clone());
     assert_eq!((view.in_flight, view.queued, view.state), (Bytes::ZERO, size * WINDOW as u64, SubflowState::Active));
     // RFC 5681 s3.1: the loss window is one segment.
@@ -175,11 +175,11 @@ fn after_a_timeout_a_paced_path_sends_one_packet_until_it_is_heard() {
     };
     let first = paced(&mut session, 0);
     assert!(first.len() > 3, "{}", first.len());
-    for (from, in_a_row) in [(1000, 1), (1400, 2)] {
-        session.on_retransmission_timeout(Time::from_millis(from), FIRST, in_a_row, false);
+    for (from, repeated) in [(1000, false), (1400, true)] {
+        session.on_retransmission_timeout(Time::from_millis(from), FIRST, repeated, false);
         let again = paced(&mut session, from);
         assert_eq!(again.iter().map(|again| again.repeats).collect::<Vec<_>>(), [first[0].packet]);
-        if in_a_row == 2 {
+        if repeated {
             session.on_acked(Time::from_millis(1530), FIRST, again[0].packet.unwrap());
         }
     }
@@ -191,8 +191,8 @@ fn timeouts_in_a_row_hold_the_threshold_of_the_first() {
     let (mut session, _, _) = sender(1);
     let mut now = Time::from_secs_f64(1.0);
     let window = session.view.subflows[0].cwnd;
-    for in_a_row in 1..=3 {
-        session.on_retransmission_timeout(now, FIRST, in_a_row, false);
+    for repeated in [false, true, true] {
+        session.on_retransmission_timeout(now, FIRST, repeated, false);
         assert_eq!(sent(&mut session, now).len(), 1, "the loss window");
         now += Duration::from_millis(400);
     }
@@ -204,7 +204,7 @@ fn timeouts_in_a_row_hold_the_threshold_of_the_first() {
 fn after_a_timeout_others_may_carry_the_data_until_the_path_is_heard() {
     let (mut session, data, packets) = sender(2);
     let now = Time::from_secs_f64(1.0);
-    session.on_retransmission_timeout(now, FIRST, 1, true);
+    session.on_retransmission_timeout(now, FIRST, false, true);
     assert_eq!(session.view.subflows[0].state, SubflowState::Failed);
     for packet in &packets[1][..5] {
         session.on_acked(now, SECOND, *packet);
@@ -238,7 +238,7 @@ fn what_never_left_stays_pending_when_the_path_is_heard_again() {
     assert!(sent(&mut session, now).is_empty());
     let given = session.view.subflows[0].queued;
     assert!(given >= packet_size(&session) * 3, "{given:?}");
-    session.on_retransmission_timeout(now, FIRST, 1, true);
+    session.on_retransmission_timeout(now, FIRST, false, true);
     session.on_acked_late(now, FIRST, packets[0][3]);
     assert_eq!(session.view.subflows[0].state, SubflowState::Active);
     session.set_carrier_ready(FIRST, true);
@@ -265,7 +265,7 @@ fn others_may_carry_what_waits_behind_a_gap_of_the_stream() {
     session.on_lost(now, FIRST, packets[0][0]);
     sent(&mut session, now);
     let later = Time::from_secs_f64(1.0);
-    session.on_retransmission_timeout(later, FIRST, 1, true);
+    session.on_retransmission_timeout(later, FIRST, false, true);
     for packet in &packets[1] {
         session.on_acked(later, SECOND, *packet);
     }
@@ -280,7 +280,7 @@ fn others_may_carry_what_waits_behind_a_gap_of_the_stream() {
 fn the_only_path_never_fails() {
     let (mut session, _, packets) = sender(1);
     let now = Time::from_secs_f64(1.0);
-    session.on_retransmission_timeout(now, FIRST, 1, true);
+    session.on_retransmission_timeout(now, FIRST, false, true);
     assert_eq!(session.view.subflows[0].state, SubflowState::Active);
     assert!(session.queue.lost().is_zero(), "nobody to offer it to");
     assert_eq!(sent(&mut session, now)[0].repeats, Some(packets[0][0]));
@@ -290,7 +290,7 @@ fn the_only_path_never_fails() {
 fn what_arrived_after_all_does_not_leave_again() {
     let (mut session, _, packets) = sender(2);
     let now = Time::from_secs_f64(1.0);
-    session.on_retransmission_timeout(now, FIRST, 1, true);
+    session.on_retransmission_timeout(now, FIRST, false, true);
     let delivered = session.view.subflows[0].delivered;
     for packet in &packets[0][..4] {
         session.on_acked_late(now, FIRST, *packet);
@@ -310,7 +310,7 @@ fn what_arrived_after_all_does_not_leave_again() {
 fn a_stream_needs_even_what_the_receiver_has_by_another_path() {
     let (mut session, data, packets) = sender(2);
     let now = Time::from_secs_f64(1.0);
-    session.on_retransmission_timeout(now, FIRST, 1, true);
+    session.on_retransmission_timeout(now, FIRST, false, true);
     for packet in &packets[1] {
         session.on_acked(now, SECOND, *packet);
     }
@@ -321,7 +321,7 @@ fn a_stream_needs_even_what_the_receiver_has_by_another_path() {
     let ack = Ack { left: second.seq + PAYLOAD / 2, window_end: session.queue.window_end(), ..Ack::default() };
     session.on_record(now, SECOND, &Record::Ack(ack), false).unwrap();
     // The repetition of the first is lost once more.
-    session.on_retransmission_timeout(now, FIRST, 1, false);
+    session.on_retransmission_timeout(now, FIRST, false, false);
     let again = sent_on(&mut session, now, FIRST);
     assert_eq!(again[0].repeats, here[0].repeats);
     assert_eq!(payload(&again[0]).seq, first.seq, "the stream still waits for it");
@@ -337,7 +337,7 @@ fn unknown_paths_and_packets_change_nothing() {
     let nowhere = SubflowId(7);
     session.on_recovery(now, nowhere, packets[0][0]);
     session.on_recovered(nowhere);
-    session.on_retransmission_timeout(now, nowhere, 1, true);
+    session.on_retransmission_timeout(now, nowhere, false, true);
     session.on_arrival(now, nowhere, SendTime(0), true);
     session.on_lost(now, nowhere, packets[0][0]);
     session.on_lost(now, FIRST, PacketNumber(1_000_000));

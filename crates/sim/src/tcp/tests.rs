@@ -26,7 +26,13 @@ fn flight(recovery: Recovery, count: u64) -> Sender {
 
 /// What the sender makes of an acknowledgement of everything below `cumulative` and of blocks.
 fn acked(sender: &mut Sender, now: Time, cumulative: u64, blocks: &[(u64, u64)]) -> Vec<(u64, Fate)> {
+    echoed(sender, now, 0, cumulative, blocks)
+}
+
+/// The same, with the time stamp of what left at so many milliseconds.
+fn echoed(sender: &mut Sender, now: Time, left_at: u64, cumulative: u64, blocks: &[(u64, u64)]) -> Vec<(u64, Fate)> {
     let mut ack = CarrierAck::blank();
+    ack.timing = left_at * 1000;
     ack.numbers.push((0, cumulative));
     blocks.iter().for_each(|block| ack.numbers.push(*block));
     let mut fates = Vec::new();
@@ -102,21 +108,53 @@ fn the_timeout_has_a_minimum_and_doubles() {
     // srtt 20 ms, rttvar 10 ms: 60 ms, below the minimum. The timer started with the acknowledgement.
     assert_eq!(sender.deadline(), at(220));
     assert_eq!(timed_out(&mut sender, at(219)), []);
-    assert_eq!(timed_out(&mut sender, at(220)), [Fate::TimedOut { in_a_row: 1, lost: 1, reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(220)), [Fate::TimedOut { repeated: false, lost: 1, reinject: false }]);
     sender.on_sent(at(220), PacketNumber(2), Some(PacketNumber(1)));
     assert_eq!(sender.deadline(), at(620), "doubled");
     assert_eq!(
         timed_out(&mut sender, at(620)),
-        [Fate::TimedOut { in_a_row: 2, lost: 1, reinject: true }],
+        [Fate::TimedOut { repeated: true, lost: 1, reinject: true }],
         "the second in a row"
     );
     sender.on_sent(at(620), PacketNumber(3), Some(PacketNumber(1)));
     assert_eq!(sender.deadline(), at(1_420));
-    // Heard again: no backoff, and no sample from what was repeated.
-    assert_eq!(acked(&mut sender, at(640), 2, &[]), [(3, Fate::Acked)]);
-    sender.on_sent(at(640), PacketNumber(4), None);
-    assert_eq!(sender.deadline(), at(840));
-    assert_eq!(sender.rtt.latest(), ms(20));
+    // Heard again: no backoff, and the time stamp says which of the copies arrived.
+    let fates = echoed(&mut sender, at(645), 620, 2, &[]);
+    assert_eq!(fates, [(0, Fate::Measured(ms(25))), (3, Fate::Acked)]);
+    sender.on_sent(at(650), PacketNumber(4), None);
+    assert_eq!(sender.deadline(), at(850));
+    assert_eq!(sender.rtt.latest(), ms(25));
+}
+
+#[test]
+fn a_round_trip_that_grows_beyond_the_timeout_is_measured() {
+    let mut sender = flight(Recovery::Sack, 2);
+    acked(&mut sender, at(20), 1, &[]);
+    assert_eq!(timed_out(&mut sender, at(220)).len(), 1);
+    sender.on_sent(at(220), PacketNumber(2), Some(PacketNumber(1)));
+    // What left at first had been on its way for half a second.
+    let fates = echoed(&mut sender, at(500), 0, 2, &[]);
+    assert_eq!(fates, [(0, Fate::Measured(ms(500))), (2, Fate::Acked)]);
+    sender.on_sent(at(500), PacketNumber(3), None);
+    assert!(sender.deadline() > at(1000), "{}", sender.deadline().as_secs_f64());
+}
+
+#[test]
+fn the_receiver_echoes_the_first_of_what_it_acknowledges_and_nothing_out_of_order() {
+    let mut receiver = receiver();
+    let mut echo = |numbers: &[u64]| {
+        for &number in numbers {
+            receiver.on_packet(Time::ZERO, &packet(number), false);
+        }
+        taken(&mut receiver);
+        let mut ack = CarrierAck::blank();
+        receiver.write_ack(&mut ack);
+        ack.timing
+    };
+    assert_eq!(echo(&[0, 1]), 0);
+    assert_eq!(echo(&[3]), 0, "out of order");
+    assert_eq!(echo(&[2]), 2, "fills the gap");
+    assert_eq!(echo(&[4, 5]), 4, "the first of two");
 }
 
 #[test]
@@ -129,7 +167,7 @@ fn a_longer_minimum_is_kept() {
     assert_eq!(sender.deadline(), at(1_020));
     assert_eq!(
         timed_out(&mut sender, at(1_020)),
-        [Fate::TimedOut { in_a_row: 1, lost: 1, reinject: false }],
+        [Fate::TimedOut { repeated: false, lost: 1, reinject: false }],
         "reinjection is off"
     );
 }
@@ -138,11 +176,12 @@ fn a_longer_minimum_is_kept() {
 fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
     let mut sender = flight(Recovery::Sack, 6);
     acked(&mut sender, at(20), 1, &[(5, 6)]);
-    assert_eq!(timed_out(&mut sender, at(300)), [Fate::TimedOut { in_a_row: 1, lost: 4, reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(300)), [Fate::TimedOut { repeated: false, lost: 4, reinject: false }]);
     sender.on_sent(at(300), PacketNumber(6), Some(PacketNumber(1)));
     // Segment 4 had only been late; it needs not leave again.
     assert_eq!(acked(&mut sender, at(310), 1, &[(4, 6)]), [(4, Fate::ArrivedAfterAll)]);
-    assert_eq!(acked(&mut sender, at(320), 2, &[(4, 6)]), [(6, Fate::Acked)]);
+    let fates = echoed(&mut sender, at(320), 300, 2, &[(4, 6)]);
+    assert_eq!(fates, [(0, Fate::Measured(ms(20))), (6, Fate::Acked)]);
     sender.on_sent(at(320), PacketNumber(7), Some(PacketNumber(2)));
     sender.on_sent(at(320), PacketNumber(8), Some(PacketNumber(3)));
     for packet in 9..13 {
@@ -151,9 +190,10 @@ fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
     // Segments 2 and 3 are lost again and three above have arrived: the timer's business.
     let fates = acked(&mut sender, at(340), 2, &[(7, 10), (4, 6)]);
     assert_eq!(fates, [(10, Fate::Acked), (11, Fate::Acked), (12, Fate::Acked)]);
-    assert_eq!(timed_out(&mut sender, at(600)), [Fate::TimedOut { in_a_row: 1, lost: 3, reinject: false }]);
+    assert_eq!(timed_out(&mut sender, at(600)), [Fate::TimedOut { repeated: false, lost: 3, reinject: false }]);
     sender.on_sent(at(600), PacketNumber(13), Some(PacketNumber(2)));
-    assert_eq!(acked(&mut sender, at(620), 3, &[(7, 10)]), [(13, Fate::Acked)]);
+    let fates = echoed(&mut sender, at(620), 600, 3, &[(7, 10)]);
+    assert_eq!(fates, [(0, Fate::Measured(ms(20))), (13, Fate::Acked)]);
 }
 
 #[test]
@@ -235,7 +275,7 @@ fn packet(number: u64) -> DataPacket {
         len: 1000,
         fin: false,
         copy: false,
-        sent: SendTime(0),
+        sent: SendTime(u32::try_from(number).unwrap()),
         deadline: None,
     };
     DataPacket::new(Number { number, unresolved: 0 }, &data)
