@@ -251,7 +251,7 @@ impl Ascent {
         if self.config.publish == Publish::Interval {
             self.published = rate;
         }
-        self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.rtt());
+        self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.srtt, self.config.initial_rtt);
     }
 
     /// Something happened on the subflow; `others` is the sum of the others' published rates.

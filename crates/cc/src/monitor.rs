@@ -193,16 +193,12 @@ pub struct Monitor<R> {
 impl<R: Copy> Monitor<R> {
     /// A monitor without intervals.
     pub fn new(config: Config) -> Self {
-        Self {
-            config,
-            intervals: VecDeque::with_capacity(MAX_INTERVALS),
-            overdue: false,
-            patience: Duration::from_secs(1),
-        }
+        Self { config, intervals: VecDeque::with_capacity(MAX_INTERVALS), overdue: false, patience: Duration::MAX }
     }
 
-    /// Opens an interval at `rate`, after closing the one that was open.
-    pub fn begin(&mut self, now: Time, role: R, rate: f64, rtt: Duration) {
+    /// Opens an interval at `rate`, after closing the one that was open. Before a round trip was measured, `guess` stands for it
+    /// in the length, and intervals wait for their results however long: none can have come.
+    pub fn begin(&mut self, now: Time, role: R, rate: f64, rtt: Option<Duration>, guess: Duration) {
         self.close(now);
         if self.intervals.len() == MAX_INTERVALS {
             self.intervals.pop_front();
@@ -211,7 +207,7 @@ impl<R: Copy> Monitor<R> {
             role,
             rate,
             start: now,
-            length: rtt.mul_f64(self.config.length).max(MIN_LENGTH),
+            length: rtt.unwrap_or(guess).mul_f64(self.config.length).max(MIN_LENGTH),
             range: None,
             sent: Bytes::ZERO,
             acked: Bytes::ZERO,
@@ -221,7 +217,7 @@ impl<R: Copy> Monitor<R> {
             closed: None,
         });
         self.overdue = false;
-        self.patience = rtt.mul_f64(self.config.deadline).max(MIN_LENGTH);
+        self.patience = rtt.map_or(Duration::MAX, |rtt| rtt.mul_f64(self.config.deadline).max(MIN_LENGTH));
     }
 
     /// Closes the open interval, if any.
@@ -313,7 +309,8 @@ impl<R: Copy> Monitor<R> {
     /// When the open interval ends or the oldest closed one is given up.
     pub fn next_timer(&self) -> Option<Time> {
         let end = self.open().filter(|open| open.range.is_some() && !self.overdue).map(Interval::end);
-        let deadline = self.intervals.front().and_then(|front| Some(front.closed? + self.patience));
+        let patience = (self.patience < Duration::MAX).then_some(self.patience);
+        let deadline = self.intervals.front().and_then(|front| Some(front.closed? + patience?));
         [end, deadline].into_iter().flatten().min()
     }
 }
@@ -341,7 +338,7 @@ mod tests {
 
     fn monitor(sent: u64) -> Monitor<()> {
         let mut monitor = Monitor::new(Config::default());
-        monitor.begin(Time::ZERO, (), 8.0, RTT);
+        monitor.begin(Time::ZERO, (), 8.0, Some(RTT), RTT);
         for packet in 0..sent {
             monitor.on_sent(Time::ZERO, PacketNumber(packet), Bytes::new(1000), false);
         }

@@ -175,7 +175,8 @@ impl Subflow {
     fn begin(&mut self, now: Time, index: usize, rate: f64) {
         self.rate = rate;
         self.held = false;
-        self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.rtt());
+        // The first interval lasts until a round trip is known: the rate doubles every round trip, not unheard.
+        self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.srtt, Duration::MAX);
     }
 
     /// Begins a round of learning at the base rate.

@@ -142,9 +142,15 @@ impl MpccConnection {
         };
         for subflow in self.subflows.iter_mut().flatten().filter(|subflow| subflow.active) {
             subflow.report = None;
-            subflow.monitor.begin(now, self.epoch, subflow.rate, rtt);
+            subflow.monitor.begin(now, self.epoch, subflow.rate, subflow.srtt.map(|_| rtt), rtt);
         }
-        self.deadline = Some(now + rtt.mul_f64(PATIENCE).max(Duration::from_millis(1)));
+        self.deadline = Some(self.patience_ends(now));
+    }
+
+    /// When an experiment that begins now is given up: not before all subflows in it have been heard.
+    fn patience_ends(&self, now: Time) -> Time {
+        let rtt = self.active().map(|subflow| subflow.srtt).max_by_key(|srtt| srtt.unwrap_or(Duration::MAX)).flatten();
+        rtt.map_or(Time::MAX, |rtt| now + rtt.mul_f64(PATIENCE).max(Duration::from_millis(1)))
     }
 
     /// Probes one subflow while the others keep their base rates.
@@ -330,8 +336,13 @@ impl CongestionControl for MpccConnection {
             Event::Sent { packet, bytes, app_limited } => subflow.monitor.on_sent(now, *packet, *bytes, *app_limited),
             Event::Acked(acked) => {
                 subflow.silent = false;
-                subflow.srtt = Some(own.srtt.unwrap_or(acked.rtt));
+                let rtt = own.srtt.unwrap_or(acked.rtt);
+                let first = subflow.srtt.replace(rtt).is_none();
                 subflow.monitor.on_acked(acked);
+                if first {
+                    subflow.monitor.retime(rtt);
+                    self.deadline = self.deadline.map(|_| self.patience_ends(now));
+                }
             }
             Event::Lost { packet, bytes, .. } => subflow.monitor.on_lost(*packet, *bytes),
             Event::Timeout { .. } => {

@@ -12,7 +12,7 @@
 //! A slower subflow waits when so much is not there: too little data is unsent, or the window ends before. The fastest
 //! never waits while it has room.
 
-use manypath_core::{Duration, SubflowId, SubflowView, Time, View};
+use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest, fastest_for_head, send_head, slower_with_room};
 use crate::queue::Queue;
@@ -102,8 +102,13 @@ impl Daps {
 
     /// The payload that the plan puts before the subflow's next segment and that is not sent yet, in bytes.
     fn gap(&self, subflow: &SubflowView) -> f64 {
-        let arrival = self.plan[subflow.id.index()].next_arrival();
-        let others = self.plan.iter().enumerate().filter(|(index, _)| *index != subflow.id.index());
+        let index = subflow.id.index();
+        self.before(index, self.plan[index].next_arrival())
+    }
+
+    /// The payload of the others that arrives by plan before `arrival` and is not sent yet, in bytes.
+    fn before(&self, own: usize, arrival: f64) -> f64 {
+        let others = self.plan.iter().enumerate().filter(|(index, _)| *index != own);
         others.map(|(_, other)| (other.arrived(arrival) - other.sent).max(0.0)).sum()
     }
 
@@ -143,6 +148,12 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
 }
 
 impl Scheduler for Daps {
+    /// What the plan puts before the last segment of the next window of the subflow for which that is most.
+    fn looks_ahead(&self, _view: &View) -> Bytes {
+        let before = |(index, own): (usize, &Planned)| self.before(index, own.next_arrival() + own.rtt);
+        Bytes::from_f64(self.plan.iter().enumerate().map(before).fold(0.0, f64::max))
+    }
+
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
         let choice = if queue.has_pending() { self.choose(now, view, queue) } else { Choice::Wait };
         match choice {
@@ -195,6 +206,15 @@ mod tests {
         queue.on_assigned(at(0), crate::testing::segments(10, 11), SubflowId(1));
         // The slow path's next goes 6 ms later: 13 of the fast path arrive before, and the one above.
         assert_eq!(scheduler.pick(at(0), &paths(), &queue), send(1, 14));
+    }
+
+    #[test]
+    fn a_window_of_the_slow_path_needs_what_the_plan_puts_before_it() {
+        let mut scheduler = Daps::new(Config::default());
+        assert_eq!(scheduler.looks_ahead(&paths()), Bytes::ZERO);
+        scheduler.pick(at(0), &paths(), &queue(100, 100));
+        // The last of the slow path's next window arrives at 96 ms, when the fast path's have for 86: 43 segments.
+        assert_eq!(scheduler.looks_ahead(&paths()), Bytes::new(43_000));
     }
 
     #[test]

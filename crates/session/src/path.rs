@@ -463,11 +463,11 @@ impl Path {
         view.queued += sent.bytes;
     }
 
-    /// Whether there is something that the window lets leave: what was assigned was so within it, but waits for what was lost
-    /// before, and after a timeout until the path is heard.
+    /// Whether there is something that the window lets leave. What was assigned was so within it, but it may have shrunk since
+    /// (RFC 9002 s7); and what was lost before goes first.
     pub(crate) fn may_send(&self, view: &SubflowView) -> bool {
-        let held = !self.resend.is_empty() || self.timed_out && !view.in_flight.is_zero();
-        !self.queue.is_empty() && !held || self.may_resend(view)
+        let room = |queued: &Queued| view.in_flight.is_zero() || view.in_flight + queued.bytes <= view.cwnd;
+        self.resend.is_empty() && self.queue.front().is_some_and(room) || self.may_resend(view)
     }
 
     /// Whether lost data may leave again now, as far as the window is concerned.
@@ -552,6 +552,28 @@ mod tests {
         let sent_at = path.sent_at(next).unwrap();
         assert!(path.begins_episode(Time::from_millis(92), sent_at, &mut view));
     }
+
+    #[test]
+    fn what_waits_for_the_pacer_waits_for_a_window_that_has_shrunk() {
+        let (id, bytes) = (SubflowId(0), Bytes::new(1400));
+        let status = PathStatus { version: 0, cost_milli: 1000, backup: false };
+        let mut path = Path::new(Time::ZERO, id, &Config::new(Role::Client), status);
+        let mut view = SubflowView::new(id, bytes);
+        view.cwnd = bytes * 3;
+        let packets = [0; 2].map(|_| path.on_sent(Time::ZERO, DataRange::default(), bytes, None, &mut view));
+        path.queue.push_back(Queued { range: DataRange::default(), bytes, copy: false });
+        assert!(path.may_send(&view));
+        view.cwnd = bytes * 2;
+        assert!(!path.may_send(&view));
+        path.on_acked(Time::from_millis(30), packets[0], &mut view);
+        assert!(path.may_send(&view));
+        // A window below a packet lets one go at a time.
+        view.cwnd = bytes / 2;
+        assert!(!path.may_send(&view));
+        path.on_acked(Time::from_millis(31), packets[1], &mut view);
+        assert!(path.may_send(&view));
+    }
+
     #[test]
     fn after_an_idle_time_a_window_is_spread_over_a_round_trip() {
         let (id, size) = (SubflowId(0), Bytes::new(1400));

@@ -27,3 +27,12 @@ fn a_path_is_used_whose_round_trip_is_longer_than_any_timeout() {
         }
     }
 }
+
+/// Before the first acknowledgement can come, nothing is known to be lost.
+#[test]
+fn what_has_not_been_heard_in_the_first_round_trip_is_not_lost() {
+    for cc in ["mpcc-connection", "mpcc-loss", "mp-ol"] {
+        let goodput = goodput("quic", cc, "delay = \"300ms\"");
+        assert!(goodput > 5.0, "{cc}: {goodput:.2} Mbit/s of 10");
+    }
+}

@@ -165,6 +165,26 @@ fn slow_start_doubles_every_round_trip_before_results_are_in() {
 }
 
 #[test]
+fn nothing_doubles_before_the_first_round_trip_is_over() {
+    let (mut own, _) = subflow(4.0);
+    own.srtt = None;
+    own.start(Time::ZERO, 0.0);
+    let send = |own: &mut Subflow, packet: u64| {
+        let now = Time::from_millis(25 * packet);
+        own.monitor.on_sent(now, PacketNumber(packet), Bytes::new(1000), false);
+        own.advance(now, &CONFIG);
+        (own.rate, own.monitor.next_timer().is_some_and(|at| at <= now))
+    };
+    for packet in 0..24 {
+        assert_eq!(send(&mut own, packet), (4.0, false));
+    }
+    // 600 ms later the first packet is acknowledged.
+    own.srtt = Some(Duration::from_millis(600));
+    own.monitor.retime(own.rtt());
+    close(send(&mut own, 24).0, 8.0);
+}
+
+#[test]
 fn slow_start_ends_when_utility_falls() {
     let (mut own, mut window) = subflow(4.0);
     own.epoch = 1;
