@@ -13,7 +13,7 @@ use std::path::Path as FilePath;
 use crate::error::Problem;
 use crate::file::File;
 use crate::model::Scenario;
-use crate::topologies::{topologies, topology};
+use crate::topologies::{topologies, topology, ways_back};
 use crate::units::{Located, Text};
 use manypath_core::{Bytes, Duration};
 
@@ -61,7 +61,10 @@ pub(crate) fn resolve(file: File, name: &str, folder: &FilePath) -> Result<Scena
     let asked = file.topology.as_ref().map_or(0..0, |located| located.span.clone());
     let mut names = Names::new(base.as_ref().map_or_else(Vec::new, |topology| topology.links.clone()), &asked);
     let mut traces = Traces::new(folder);
-    for table in &file.link {
+    // A way back with a table of its own comes after its link, which would change it too, wherever the file has them.
+    let mut tables: Vec<_> = file.link.iter().collect();
+    tables.sort_by_key(|table| ways_back(&table.value.name));
+    for table in tables {
         names.take(table, &mut traces).map_err(|problem| (table.span.clone(), problem))?;
     }
     let mut connections = Connections::default();

@@ -11,6 +11,8 @@ use crate::model::Link;
 
 /// Queue of a way back, packets.
 pub const BACK_QUEUE: u64 = 1000;
+/// What the name of a way back adds to its link's.
+const BACK: &str = "/back";
 
 /// A named network.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,7 +179,13 @@ impl Network {
 
 /// The name of a link's way back.
 pub(crate) fn back_name(name: &str) -> String {
-    format!("{name}/back")
+    format!("{name}{BACK}")
+}
+
+/// Of how many links a link is the way back by its name: `a/back` is that of `a`, `a/back/back` that of both.
+pub(crate) fn ways_back(name: &str) -> usize {
+    let mut stem = name;
+    core::iter::from_fn(|| stem.strip_suffix(BACK).inspect(|shorter| stem = shorter)).count()
 }
 
 fn kilobytes(size: u64) -> QueueLimit {

@@ -121,6 +121,32 @@ fn the_way_back_may_have_a_table_of_its_own() {
     assert!(error.contains("two [[link]] tables of the name 'a': give"), "{error}");
 }
 
+/// Where tables stand, and whether they come from the file or from outside, changes no network.
+#[test]
+fn a_way_back_keeps_its_own_values_wherever_its_table_stands() {
+    let own = |name: &str, rate: &str| {
+        format!("[[link]]\nname = \"{name}\"\nrate = \"{rate}\"\ndelay = \"7ms\"\nqueue = \"9packets\"\n")
+    };
+    let tables = [own("a", "50Mbit"), own("a/back", "40kbit"), own("a/back/back", "1Mbit")];
+    let links = |order: [usize; 3]| {
+        let text = format!("duration = \"1s\"\n{}{}", order.map(|table| tables[table].as_str()).concat(), source(""));
+        let mut links = read(&text).unwrap().links;
+        links.sort_by(|one, other| one.name.cmp(&other.name));
+        links
+    };
+    let there_first = links([0, 1, 2]);
+    assert_eq!(there_first[1].config.peak_rate().to_string(), "40kbit");
+    for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        assert_eq!(links(order), there_first, "{order:?}");
+    }
+    // A table that is made of an override stands last.
+    let given = "link.link1.rate=50Mbit".parse::<Override>().unwrap();
+    let text = format!("{}\n[[link]]\nname = \"link1/back\"\nrate = \"20kbit\"\n", built_in());
+    let scenario = parse_with(&text, "x", Path::new("."), &[given]).unwrap();
+    assert_eq!(scenario.links[1].name, "link1/back");
+    assert_eq!(scenario.links[1].config.peak_rate().to_string(), "20kbit");
+}
+
 #[test]
 fn faults_are_named_with_their_place_and_remedy() {
     let cases = [
