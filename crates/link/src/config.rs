@@ -131,13 +131,15 @@ impl LinkConfig {
         }
     }
 
-    /// The highest rate the link ever has; for a trace its mean rate.
+    /// The highest rate the link ever has, which a change at time zero can keep from being the first one; for a trace its mean rate.
     pub fn peak_rate(&self) -> Rate {
         match &self.capacity {
             Capacity::Trace(trace) => trace.mean_rate(),
             Capacity::Rate(rate) => {
+                let first =
+                    self.schedule.first().filter(|change| change.at == Time::ZERO).and_then(|change| change.rate);
                 let changed = self.schedule.iter().filter_map(|change| change.rate);
-                changed.fold(*rate, |peak, rate| if rate > peak { rate } else { peak })
+                changed.fold(first.unwrap_or(*rate), |peak, rate| if rate > peak { rate } else { peak })
             }
         }
     }

@@ -342,6 +342,11 @@ fn bounds_of_a_schedule_are_known() {
     let config = LinkConfig { schedule, jitter: Duration::from_millis(5), ..base() };
     assert!((config.peak_rate().as_mbps() - 40.0).abs() < 1e-9);
     assert_eq!(config.longest_delay(), Duration::from_millis(75));
+    // A change at time zero: the rate that stands before it is never in force.
+    let schedule = vec![rate_at(Time::ZERO, 0.5), rate_at(us(1), 0.75)];
+    assert!((LinkConfig { schedule, ..base() }.peak_rate().as_mbps() - 0.75).abs() < 1e-9);
+    let schedule = vec![Change { at: Time::ZERO, delay: Some(Duration::ZERO), ..Change::default() }];
+    assert_eq!(LinkConfig { schedule, ..base() }.peak_rate(), base().peak_rate());
 }
 
 #[test]

@@ -90,6 +90,11 @@ impl Recorder {
     }
 }
 
+/// What a throughput is of a link's peak rate. A link that is never up used nothing.
+pub(crate) fn used(throughput: f64, peak: Rate) -> f64 {
+    throughput / peak.as_bps().max(manypath_link::MIN_RATE_BPS)
+}
+
 fn per_second(bytes: Bytes, interval: Duration) -> f64 {
     (bytes / interval).as_bps()
 }
@@ -153,7 +158,7 @@ fn link(
     series.queueing_s.push(if packets > 0 { waited.as_secs_f64() / packets as f64 } else { f64::NAN });
     let throughput = per_second(now.delivered.bytes - before.delivered.bytes, interval);
     series.throughput_bps.push(throughput);
-    series.utilisation.push(throughput / peak.as_bps());
+    series.utilisation.push(used(throughput, peak));
     series.marked.push(now.marked - before.marked);
     drops(&mut series.dropped, Causes::from(&now.dropped) - Causes::from(&before.dropped));
 }

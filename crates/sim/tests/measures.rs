@@ -42,6 +42,14 @@ fn utilisation_is_of_the_rates_that_were_drawn() {
     let (whole, series) = (report.links[0].utilisation, &report.series.as_ref().unwrap().links[0].utilisation);
     assert!(whole > 0.5 && whole < 1.0, "{whole}");
     assert!(series.iter().all(|share| *share <= 1.0), "{series:?}");
+    // Draws below the rate of the table, which is never in force: the link is full once the window has grown.
+    let redraw = "redraw = { every = \"2s\", rate = { between = [\"1Mbit\", \"1Mbit\"] } }";
+    let report = simulate(&(link("duration = \"10s\"\nwarmup = \"2s\"\nsample = \"1s\"", redraw) + PATH), 3);
+    let (whole, series) = (report.links[0].utilisation, &report.series.as_ref().unwrap().links[0].utilisation);
+    assert!(whole > 0.98 && series[5] > 0.98, "{whole} {series:?}");
+    // A link that is never up.
+    let report = simulate(&(link("duration = \"1s\"", "schedule = [{ at = \"0s\", rate = \"0Mbit\" }]") + PATH), 3);
+    assert!(report.links[0].utilisation == 0.0 && report.links[0].delivered_bytes == 0, "{:?}", report.links[0]);
 }
 
 #[test]

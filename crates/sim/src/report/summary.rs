@@ -7,6 +7,7 @@ use super::{ConnectionReport, LinkReport, MeanMax, Measures, Report, SubflowMeas
 use crate::causes::Causes;
 use crate::engine::Simulation;
 use crate::meter::{Meter, SubflowMeter};
+use crate::recorder::used;
 use crate::snapshot::{Snapshot, SubflowCounts};
 use crate::tally::Tally;
 
@@ -144,7 +145,7 @@ fn link(scenario: &Scenario, seed: u64, index: usize, run: &Simulation, end: &Sn
         name: described.name.clone(),
         offered_packets: now.offered.packets - before.offered.packets,
         delivered_bytes: delivered.get(),
-        utilisation: per_second(delivered, span) / described.drawn(scenario.duration, seed).peak_rate().as_bps(),
+        utilisation: used(per_second(delivered, span), described.drawn(scenario.duration, seed).peak_rate()),
         dropped_queue_full: dropped.queue_full,
         dropped_random: dropped.random,
         dropped_early: dropped.early,
