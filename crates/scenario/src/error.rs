@@ -182,6 +182,9 @@ pub enum Problem {
     /// A link of a route has no link back.
     #[error("'{0}' has no link back: give the path's 'back' route, or the link without 'one-way'")]
     NoWayBack(String),
+    /// A link of the topology has a way back, and is to have none.
+    #[error("link '{0}' is the topology's and has a way back: leave out 'one-way', or describe a link of your own")]
+    TwoWay(String),
     /// A number is out of range.
     #[error("{what} is {value}: it must be {range}")]
     OutOfRange {

@@ -284,6 +284,16 @@ pub(crate) struct OnOffTable {
     pub(crate) timing: Timing,
 }
 
+/// Busy and silent times of a source, exponential.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct BusyTable {
+    /// Mean length of the busy time.
+    pub(crate) on: Text<ASpan>,
+    /// Mean length of the silence.
+    pub(crate) off: Text<ASpan>,
+}
+
 /// Traffic that does not react to the network.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -300,7 +310,7 @@ pub(crate) struct SourceTable {
     #[serde(default)]
     pub(crate) timing: Timing,
     /// Busy and silent times, exponential; always on without it.
-    pub(crate) on_off: Option<OnOffTable>,
+    pub(crate) on_off: Option<BusyTable>,
     /// When it starts.
     pub(crate) start: Option<Text<ASpan>>,
     /// When it stops.

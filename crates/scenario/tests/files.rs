@@ -176,6 +176,11 @@ fn faults_are_named_with_their_place_and_remedy() {
         (with("", "", "start-spread = \"5\"\npath = [{ route = [\"a\"] }]"), 12, "'5' has no unit"),
         (with("", "", "stop = \"1s\"\nstart-spread = \"1s\"\npath = [{ route = [\"a\"] }]"), 9, "and its spread"),
         (with("", "", "path = [{ route = [\"a\"], join-after = \"1s\" }]"), 12, "the first path of connection 'c'"),
+        (
+            with("", "", ROUTE) + &source("on-off = { on = \"1s\", off = \"1s\", timing = \"periodic\" }"),
+            17,
+            "`timing`, expected",
+        ),
         (with("", "", ROUTE) + "[[link]]\nname = \"a\"\nloss = \"1%\"\n", 13, "'a', the other one in line 3: give"),
         (
             with("", "red = { min = \"5packets\", max = \"5packets\", max-probability = \"1%\" }", ROUTE),
@@ -213,6 +218,30 @@ fn routes_over_nodes_must_be_connected_and_go_nowhere_twice() {
     assert!(route("[\"ab\", \"bc\"]").is_ok());
     assert!(matches!(route("[\"ab\", \"ca\"]"), Err(Problem::Broken { .. })));
     assert!(matches!(route("[\"ab\", \"bc\", \"ca\"]"), Err(Problem::Cycle(_))));
+}
+
+#[test]
+fn nodes_of_a_topologys_links_are_those_that_the_tables_give() {
+    let read = |links: &str, route: &str| {
+        let path = format!("path = [{{ route = {route} }}]");
+        read(&format!(
+            "duration = \"1s\"\ntopology = \"two-links\"\n{links}\n[[connection]]\nname = \"c\"\ncc = \"reno\"\n{path}\n"
+        ))
+        .map_err(|error| *error.problem)
+    };
+    let link = |name: &str, more: &str| format!("[[link]]\nname = \"{name}\"\n{more}\n");
+    let between = |name: &str, from: &str, to: &str| link(name, &format!("from = \"{from}\"\nto = \"{to}\""));
+    let both = "[\"link1\", \"link2\"]";
+    assert!(matches!(
+        read(&(between("link1", "a", "b") + &between("link2", "c", "d")), both),
+        Err(Problem::Broken { end, begin, .. }) if end == "b" && begin == "c"
+    ));
+    let scenario = read(&(between("link1", "a", "b") + &between("link2", "b", "c")), both).unwrap();
+    assert_eq!((scenario.links[1].from.as_str(), scenario.links[1].to.as_str()), ("b", "a"));
+    assert_eq!(scenario.connections[0].paths[0].backward, [3, 1]);
+    // What cannot be done is said; a way back of a table's own has none itself if it says so.
+    assert_eq!(read(&link("link1", "one-way = true"), both), Err(Problem::TwoWay("link1".to_owned())));
+    assert_eq!(read(&link("link1/back", "one-way = true"), both).unwrap().links.len(), 4);
 }
 
 #[test]

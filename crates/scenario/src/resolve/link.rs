@@ -20,11 +20,15 @@ pub(super) fn new_link(table: &LinkTable) -> Result<Link, Problem> {
     let queue = table.queue.ok_or_else(|| missing("queue", "write queue = \"250packets\" or \"375kB\""))?.0;
     // Replaced by the table's rate or trace.
     let config = LinkConfig::new(Rate::from_mbps(1.0), delay, queue);
-    let (from, to) = (table.from.clone().unwrap_or_default(), table.to.clone().unwrap_or_default());
-    Ok(Link { name: table.name.clone(), from, to, config, redraw: None })
+    Ok(Link { name: table.name.clone(), from: String::new(), to: String::new(), config, redraw: None })
 }
 
 pub(super) fn change_link(link: &mut Link, table: &LinkTable, traces: &mut Traces<'_>) -> Result<(), Problem> {
+    for (node, given) in [(&mut link.from, &table.from), (&mut link.to, &table.to)] {
+        if let Some(given) = given {
+            node.clone_from(given);
+        }
+    }
     let config = &mut link.config;
     match (&table.rate, &table.trace) {
         (Some(_), Some(_)) => return Err(both(&table.name, "rate", "trace")),

@@ -82,21 +82,23 @@ impl Names {
 
     /// The way back of a link, new or changed.
     fn back_of(&self, table: &LinkTable, there: &Link) -> Result<Option<Link>, Problem> {
+        let name = back_name(&table.name);
         if table.one_way {
             return match table.back {
                 Some(_) => Err(both(&table.name, "one-way", "back")),
+                None if self.index.contains_key(&name) => Err(Problem::TwoWay(table.name.clone())),
                 None => Ok(None),
             };
         }
-        let name = back_name(&table.name);
         let mut back = match self.index.get(&name) {
             Some(index) => self.links[*index].clone(),
             None => {
                 let rate = there.config.peak_rate();
                 let config = LinkConfig::new(rate, there.config.delay, QueueLimit::Packets(BACK_QUEUE));
-                Link { name, from: there.to.clone(), to: there.from.clone(), config, redraw: None }
+                Link { name, from: String::new(), to: String::new(), config, redraw: None }
             }
         };
+        (back.from, back.to) = (there.to.clone(), there.from.clone());
         // A change of rate or delay is one of the whole link, unless the way back has its own.
         if let Some(Text(rate)) = table.back.as_ref().and_then(|back| back.rate).or(table.rate) {
             back.config.capacity = Capacity::Rate(rate);
