@@ -187,11 +187,11 @@ pub struct ReadError {
 
 /// The text of a file of at most `limit` bytes. What is no ordinary file is refused: it may have no end.
 pub(crate) fn read_file(path: &FilePath, limit: usize) -> io::Result<String> {
-    let file = fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // Asked before it is opened: to open a FIFO waits for somebody who writes to it.
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no ordinary file"));
     }
-    read_bounded(file, limit)
+    read_bounded(fs::File::open(path)?, limit)
 }
 
 fn read_bounded(from: impl io::Read, limit: usize) -> io::Result<String> {

@@ -139,6 +139,8 @@ fn files_that_are_none() {
     #[cfg(unix)]
     refused(&trace("/dev/zero"), 2, "no ordinary file");
     let folder = tempfile::tempdir().unwrap();
+    #[cfg(unix)]
+    never_opens_a_fifo(&folder.path().join("fifo"));
     let file = folder.path().join("scenario.toml");
     let read = || Document::read(&file).map(drop).map_err(|error| format!("{error}: {}", error.source));
     assert!(read().unwrap_err().contains("scenario.toml"));
@@ -147,4 +149,15 @@ fn files_that_are_none() {
     std::fs::File::create(&file).unwrap().set_len(100 << 20).unwrap();
     assert!(read().unwrap_err().contains("longer than 16 MiB"));
     assert!(Document::read(folder.path()).is_err());
+}
+
+/// Nobody writes to it: who opens it waits for ever.
+#[cfg(unix)]
+fn never_opens_a_fifo(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    let (done, waits) = std::sync::mpsc::channel();
+    let path = path.to_owned();
+    std::thread::spawn(move || done.send(Document::read(&path).map(drop).map_err(|error| error.source.to_string())));
+    let outcome = waits.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for a writer");
+    assert!(outcome.unwrap_err().contains("no ordinary file"));
 }
