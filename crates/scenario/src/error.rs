@@ -112,7 +112,7 @@ pub enum Problem {
     #[error("'{0}' is no name: use letters, digits, and - _ . /")]
     BadName(String),
     /// The scenario's name cannot be shown.
-    #[error("the name of a scenario has at most 200 characters, and no line ends")]
+    #[error("the name of a scenario is not empty, and has at most 200 characters and no line ends")]
     BadTitle,
     /// A value that is needed is not there.
     #[error("{what} needs '{key}': {remedy}")]

@@ -46,12 +46,13 @@ impl FromStr for Override {
     fn from_str(given: &str) -> Result<Self, String> {
         let (key, value) = given
             .split_once('=')
-            .filter(|(key, _)| !key.contains(['\n', '#']))
+            .filter(|(key, _)| !key.contains('#') && !given.contains('\n'))
             .ok_or_else(|| format!("'{given}' replaces nothing: write KEY=VALUE, like connection.phone.cc=lia"))?;
-        // Without quotes it is a text, unless it is TOML as it stands: a number, say.
-        let mut spellings = [format!("{key}={value}"), format!("{key}='{value}'")].into_iter();
-        let toml = spellings
-            .find(|text| !text.contains('\n') && DeTable::parse(text).is_ok_and(|table| table.get_ref().len() == 1));
+        // Without quotes it is a text, unless it is TOML as it stands: a number, say. A text may have quotes of its own.
+        let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
+        let mut spellings =
+            [format!("{key}={value}"), format!("{key}='{value}'"), format!("{key}=\"{escaped}\"")].into_iter();
+        let toml = spellings.find(|text| DeTable::parse(text).is_ok_and(|table| table.get_ref().len() == 1));
         let toml = toml.ok_or_else(|| format!("'{key}' is no key: write KEY=VALUE, like connection.phone.cc=lia"))?;
         Ok(Self { given: given.to_owned(), toml })
     }

@@ -99,7 +99,7 @@ pub(crate) fn resolve(file: File, name: &str, folder: &FilePath) -> Result<Scena
 /// What the scenario is called.
 fn title(given: Option<&Located<String>>, usual: &str) -> Result<String, Fault> {
     let Some(Located { span, value }) = given else { return Ok(usual.to_owned()) };
-    if value.chars().count() > MAX_TITLE || value.chars().any(char::is_control) {
+    if value.trim().is_empty() || value.chars().count() > MAX_TITLE || value.chars().any(char::is_control) {
         return Err((span.clone(), Problem::BadTitle));
     }
     Ok(value.clone())

@@ -90,13 +90,22 @@ fn a_queue_in_bytes_has_room_for_a_packet() {
         let error = read(&text).expect_err(&text).to_string();
         assert!(error.starts_with("test.toml:3:1: link 'a':") && error.contains(message), "{error}");
     }
+    // Not even the shortest acknowledgement: in datagrams and in TCP.
+    let back = |queue: &str, more: &str| {
+        with("", &format!("back = {{ queue = \"{queue}\" }}"), &format!("overhead = \"60B\"\n{more}\n{ROUTE}"))
+    };
+    for (text, packet) in [(back("83B", ""), "84B"), (back("67B", "transport = \"tcp\""), "68B")] {
+        let error = read(&text).expect_err(&text).to_string();
+        assert!(error.starts_with("test.toml:3:1: link 'a/back':") && error.contains(packet), "{error}");
+    }
     // A packet at a time, files of one small packet, acknowledgements on the way back: all can be meant.
     for text in [
         with_queue("1500B", ""),
         with_queue("1packet", ""),
         with_queue("1ns", ""),
         with_queue("586B", "file = \"500B\""),
-        with("", "back = { queue = \"100B\" }", ROUTE),
+        back("84B", ""),
+        back("68B", "transport = \"tcp\""),
     ] {
         read(&text).unwrap();
     }
@@ -187,6 +196,8 @@ fn faults_are_named_with_their_place_and_remedy() {
             3,
             "min 5packets",
         ),
+        (with("name = \" \"", "", ROUTE), 2, "is not empty"),
+        (with("", "", &format!("rate = \"2Tbit\"\n{ROUTE}")), 9, "at most 1Tbit"),
         ("duration = \"0s\"\n".to_owned(), 1, "above zero"),
         ("duration = \"1s\"\n".to_owned(), 1, "nothing is sent"),
         ("duration = \"1s\"\n[[link]\n".to_owned(), 2, ""),
@@ -280,15 +291,18 @@ fn overrides_replace_values_and_obey_the_same_rules() {
             "connection.nobody.cc=lia:1:12: there is no connection 'nobody' to change; there are phone",
         ),
         ("link.nothing.loss=1%", "link.nothing.loss=1%:1:6: link 'nothing' needs 'rate'"),
+        ("duration='", "duration=':1:10: ''' does not start with a number"),
         ("wind=strong", "wind=strong:1:1: unknown field `wind`"),
     ] {
         let error = read(&[given]).map(drop).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     }
+    // A text with quotes and what looks like escapes.
+    assert_eq!(read(&[r#"name=it's "C:\new""#]).unwrap().name, r#"it's "C:\new""#);
     // The second of two: its own place.
     let error = read(&["duration=30s", "warmup=31s"]).unwrap_err().to_string();
     assert!(error.starts_with("warmup=31s:1:8: warmup is 31s"), "{error}");
-    for bad in ["", "duration", "=5s", "a b=3", "duration='", "#x=3", "a=1\nb=2", "duration=it's"] {
+    for bad in ["", "duration", "=5s", "a b=3", "#x=3", "a=1\nb=2", "a='1'\nb='2'"] {
         assert!(bad.parse::<Override>().is_err(), "{bad}");
     }
 }

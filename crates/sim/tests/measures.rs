@@ -52,6 +52,16 @@ fn utilisation_is_of_the_rates_that_were_drawn() {
     assert!(report.links[0].utilisation == 0.0 && report.links[0].delivered_bytes == 0, "{:?}", report.links[0]);
 }
 
+/// The shortest queues that scenarios take on the way back: acknowledgements pass, one at a time.
+#[test]
+fn the_smallest_acknowledgement_is_as_large_as_scenarios_take_it_for() {
+    for (queue, transport) in [("84B", ""), ("68B", "transport = \"tcp\"\n")] {
+        let back = format!("back = {{ queue = \"{queue}\" }}");
+        let report = simulate(&(link("duration = \"5s\"", &back) + "overhead = \"60B\"\n" + transport + PATH), 1);
+        assert!(report.links[1].delivered_bytes > 0, "{queue}: {:?}", report.links[1]);
+    }
+}
+
 #[test]
 fn series_add_up_to_summaries() {
     let top = "duration = \"10s\"\nsample = \"50ms\"";

@@ -7,7 +7,7 @@ use manypath_link::{MAX_CHANGES, QueueLimit};
 
 use super::{Fault, out_of_range};
 use crate::error::Problem;
-use crate::model::{Connection, Draw, Link, Scenario, Workload};
+use crate::model::{Connection, Draw, Link, Scenario, Transport, Workload};
 
 /// The most values of all time series: some gigabytes.
 const MAX_VALUES: u64 = 300_000_000;
@@ -57,7 +57,11 @@ fn check_queues(scenario: &Scenario, spans: &[Range<usize>]) -> Result<(), Fault
     };
     for connection in &scenario.connections {
         let packet = largest_packet(connection);
-        connection.paths.iter().try_for_each(|path| check(&connection.name, packet, &path.forward))?;
+        let acknowledgement = smallest_acknowledgement(connection);
+        connection.paths.iter().try_for_each(|path| {
+            check(&connection.name, packet, &path.forward)?;
+            check(&connection.name, acknowledgement, &path.backward)
+        })?;
     }
     scenario.sources.iter().try_for_each(|source| check(&source.name, source.packet, &source.route))
 }
@@ -70,6 +74,16 @@ fn largest_packet(connection: &Connection) -> Bytes {
         }
         Workload::Endless | Workload::Rate(_) | Workload::OnOff { .. } => connection.packet,
     }
+}
+
+/// What an acknowledgement has at least: over datagrams an ACK frame (RFC 9000 s19.3) and the session's record, as TCP a DSS option
+/// (RFC 8684 s3.3).
+fn smallest_acknowledgement(connection: &Connection) -> Bytes {
+    let carried = match connection.transport {
+        Transport::Quic => 6 + 18,
+        Transport::Tcp { .. } => 8,
+    };
+    connection.overhead + Bytes::new(carried)
 }
 
 fn check_series(scenario: &Scenario) -> Result<(), Problem> {

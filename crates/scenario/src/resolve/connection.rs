@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority, Time};
+use manypath_link::MAX_RATE_BPS;
 
 use super::names::Names;
 use super::{Fault, MAX_PACKET, MIN_INTERVAL, both, check_name, out_of_range};
@@ -317,7 +318,9 @@ fn check_workload(workload: &Workload) -> Result<(), Problem> {
         Workload::File(size) => (*size, MIN_INTERVAL),
         Workload::Arrivals { size, every, .. } => (*size, *every),
         Workload::OnOff { on, off, .. } => (Bytes::new(1), (*on).min(*off)),
-        Workload::Rate(rate) if rate.is_zero() => return Err(out_of_range("rate", rate, "above zero")),
+        Workload::Rate(rate) if rate.is_zero() || rate.as_bps() > MAX_RATE_BPS => {
+            return Err(out_of_range("rate", rate, "above zero and at most 1Tbit, which no link exceeds"));
+        }
         Workload::Endless | Workload::Rate(_) => (Bytes::new(1), MIN_INTERVAL),
     };
     if size.is_zero() {
