@@ -166,6 +166,12 @@ fn mistakes_are_named_with_their_place_and_remedy() {
     with(&["--seed", "18446744073709551615"]).fails_with(&["is not in"]);
     with(&["--seeds", "1000000000"]).fails_with(&["is not in"]);
     with(&["--plot", "run.pdf"]).fails_with(&["write FILE.svg"]);
+    // As many time series as are refused where the scenario asks for them.
+    with(&["--set", "connection.count=50000", "--plot", "run.svg"]).fails_with(&[
+        "--plot needs time series",
+        "the number of values in time series",
+        "fewer connections",
+    ]);
     with(&["--plot", "no/folder/run.svg"]).fails_with(&["there is no folder no/folder", "--plot"]);
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = manypath(["sim", "topologies"]);

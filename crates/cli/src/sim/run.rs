@@ -117,8 +117,11 @@ fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
     warn_of_absent(&document, &scenario);
     args.plot.as_deref().map_or(Ok(()), |path| output::check_folder_of(path, "--plot"))?;
     if args.plot.is_some() && scenario.sample.is_none() {
-        // Measuring changes nothing but itself.
-        scenario.sample = Some((scenario.duration / PLOT_SAMPLES).max(manypath_core::Duration::from_micros(1)));
+        // Measuring changes nothing but itself. As if it was asked for: what memory does not hold is refused.
+        let interval = (scenario.duration / PLOT_SAMPLES).max(manypath_core::Duration::from_micros(1));
+        let sample = format!("sample={}ns", interval.as_nanos()).parse().map_err(|error: String| anyhow!(error))?;
+        let overrides = [args.set.as_slice(), &[sample]].concat();
+        scenario = document.parse(&overrides).context("--plot needs time series")?;
     }
     let reports = reports(args, &document, &scenario, stop)?;
     write_files(args, &document, &reports)?;
