@@ -10,7 +10,7 @@ use crate::system::SystemError;
 
 /// A place in the table together with how often it was given away before, so that datagrams for a client that is gone do not
 /// reach its successor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClientKey {
     pub(crate) slot: usize,
     generation: u64,

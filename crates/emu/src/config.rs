@@ -13,8 +13,11 @@ pub const MEMORY_CEILING: Bytes = Bytes::new(256 << 20);
 
 /// The largest UDP datagram with its headers, for queue limits in packets.
 const LARGEST_PACKET: u64 = 65_535;
-/// Room beyond the estimate of [`RelayConfig::new`], for bursts of a trace and for bookkeeping.
+/// Room beyond the estimate of [`RelayConfig::new`], for bursts of a trace.
 const SPARE: Bytes = Bytes::new(1 << 20);
+/// The memory that a packet needs at most for each of its bytes on the wire: the smallest has 20, an IP header, which are held in up to
+/// twice as much (see [`crate::buffer`]), with 128 of bookkeeping.
+const MEMORY_PER_BYTE: u64 = 9;
 
 /// A direction of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,8 +63,8 @@ pub struct RelayConfig {
 
 impl RelayConfig {
     /// A relay for up to 256 clients, idle after two minutes, whose memory limit fits the links: per direction a full queue
-    /// and twice what the peak rate puts into the longest delay, with a megabyte to spare, but no more than
-    /// [`MEMORY_CEILING`]. It asks for real-time priority.
+    /// and twice what the peak rate puts into the longest delay, also if all packets are as small as can be, with a megabyte to spare,
+    /// but no more than [`MEMORY_CEILING`]. It asks for real-time priority.
     pub fn new(listen: SocketAddr, target: SocketAddr, forward: LinkConfig, backward: LinkConfig, seed: u64) -> Self {
         let memory_limit = memory_need(&forward).max(memory_need(&backward)).min(MEMORY_CEILING);
         Self {
@@ -78,14 +81,14 @@ impl RelayConfig {
     }
 }
 
-/// The memory that a link's packets need at most, unless its queue or its delay is very long.
+/// The memory that a link's packets need at most.
 pub(crate) fn memory_need(link: &LinkConfig) -> Bytes {
     let queue = match link.queue {
-        QueueLimit::Bytes(bytes) => bytes,
+        QueueLimit::Bytes(bytes) => bytes * MEMORY_PER_BYTE,
         QueueLimit::Packets(packets) => Bytes::new(LARGEST_PACKET) * packets,
-        QueueLimit::Wait(wait) => link.peak_rate() * wait,
+        QueueLimit::Wait(wait) => link.peak_rate() * wait * MEMORY_PER_BYTE,
     };
-    queue + link.peak_rate() * link.longest_delay() * 2 + SPARE
+    queue + link.peak_rate() * link.longest_delay() * (2 * MEMORY_PER_BYTE) + SPARE
 }
 
 /// Why a relay did not start or does not answer.

@@ -6,13 +6,9 @@ use std::collections::BinaryHeap;
 use manypath_core::{Bytes, Duration, Time};
 use manypath_link::{Count, Ecn, Link, Verdict};
 
+use crate::buffer::{self, memory};
 use crate::clients::ClientKey;
 use crate::stats::{DirectionStats, MeasuredRate, SchedulingError};
-
-/// What a held datagram costs besides its payload: its entry in the heap and its allocation.
-const BOOKKEEPING: u64 = 128;
-/// Buffers of at most this size are used again; larger ones are rare and given back.
-const REUSED: usize = 4096;
 
 /// Backlogged periods below this are not measured: a scheduling error of 100 us would be more than a percent of them.
 const SHORTEST_RUN: Duration = Duration::from_millis(10);
@@ -128,8 +124,8 @@ impl Direction {
     /// Puts a datagram on the link at `now`.
     pub(crate) fn accept(&mut self, now: Time, client: ClientKey, ecn: Ecn, payload: &[u8]) {
         let wire = self.wire(payload);
-        let reused = self.spare.last().map_or(0, Vec::capacity);
-        let need = cost(reused.max(payload.len()));
+        let reused = self.spare.last().map(Vec::capacity).filter(|capacity| buffer::fits(*capacity, payload.len()));
+        let need = memory(reused.unwrap_or_default().max(payload.len()));
         if self.memory + need > self.memory_limit {
             add(&mut self.dropped_memory, wire);
             return;
@@ -137,17 +133,14 @@ impl Direction {
         let Verdict::Deliver { at, queueing, ecn, .. } = self.link.enqueue(now, wire, ecn) else {
             return;
         };
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        self.spare_memory -= Bytes::new(buffer.capacity() as u64);
+        let spare = self.spare.pop();
+        self.spare_memory -= Bytes::new(spare.as_ref().map_or(0, Vec::capacity) as u64);
         if self.memory + self.spare_memory + need > self.memory_limit {
             self.spare = Vec::new();
             self.spare_memory = Bytes::ZERO;
         }
-        buffer.clear();
-        // Exactly, since a buffer that doubles would be more than was reckoned with.
-        buffer.reserve_exact(payload.len());
-        buffer.extend_from_slice(payload);
-        self.memory += cost(buffer.capacity());
+        let buffer = buffer::filled(spare, payload);
+        self.memory += memory(buffer.capacity());
         add(&mut self.held, wire);
         self.sequence += 1;
         let waited = queueing > Duration::ZERO;
@@ -175,7 +168,7 @@ impl Direction {
     pub(crate) fn finish(&mut self, held: Held, fate: Fate) {
         let wire = self.wire(&held.payload);
         let capacity = held.payload.capacity();
-        self.memory -= cost(capacity);
+        self.memory -= memory(capacity);
         self.held.packets -= 1;
         self.held.bytes -= wire;
         match fate {
@@ -191,7 +184,7 @@ impl Direction {
             self.run = Run::default();
         }
         let spare_memory = self.spare_memory + Bytes::new(capacity as u64);
-        if capacity <= REUSED && self.memory + spare_memory <= self.memory_limit {
+        if buffer::is_reused(capacity) && self.memory + spare_memory <= self.memory_limit {
             self.spare.push(held.payload);
             self.spare_memory = spare_memory;
         }
@@ -235,12 +228,37 @@ impl Direction {
     }
 }
 
-/// The memory that a datagram in a buffer of this capacity is held in.
-fn cost(capacity: usize) -> Bytes {
-    Bytes::new(capacity as u64 + BOOKKEEPING)
-}
-
 pub(crate) fn add(count: &mut Count, size: Bytes) {
     count.packets += 1;
     count.bytes += size;
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::Rate;
+    use manypath_link::{LinkConfig, QueueLimit};
+
+    use super::*;
+    use crate::config::memory_need;
+
+    /// The smallest datagrams there are fill a queue in bytes before they fill the memory, also after large ones.
+    #[test]
+    fn memory_that_fits_the_links_holds_a_full_queue_of_any_datagrams() {
+        let queue = QueueLimit::Bytes(Bytes::new(1_000_000));
+        let config = LinkConfig::new(Rate::from_mbps(1.0), Duration::from_millis(10), queue);
+        let mut direction = Direction::new(Link::new(&config, 1, "test").unwrap(), 28, memory_need(&config));
+        let mut now = Time::ZERO;
+        for size in [1472, 60_000, 20, 1472, 0] {
+            for _ in 0..1_000_000 / (size + 28) + 10 {
+                direction.accept(now, ClientKey::default(), Ecn::NotEct, &vec![7; size]);
+            }
+            let stats = direction.stats(now);
+            assert_eq!((stats.dropped_memory.packets, stats.link.dropped.queue_full.packets > 0), (0, true), "{size}");
+            while let Some(held) = direction.pop() {
+                now = held.due;
+                direction.finish(held, Fate::Sent(now));
+            }
+            assert!(direction.memory == Bytes::ZERO && direction.spare_memory <= direction.memory_limit);
+        }
+    }
 }

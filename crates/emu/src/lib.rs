@@ -48,6 +48,7 @@
 //! * `hdrhistogram`: the distribution of the scheduling error in bounded memory; without its serialization features.
 //! * `thiserror`: writes the `Display` and `Error` code of the error types.
 
+mod buffer;
 mod clients;
 mod clock;
 mod config;

@@ -122,6 +122,30 @@ fn an_mptcp_connection_has_one_subflow_a_path() {
 }
 
 #[test]
+fn packets_of_any_size_fill_a_queue_in_bytes() {
+    let link = "[[link]]\nname = \"a\"\nrate = \"100Mbit\"\ndelay = \"1ms\"\nqueue = \"1MB\"\nback = { queue = \"10kB\" }\n\
+                schedule = [{ at = \"500ms\", rate = \"100kbit\" }]\n";
+    let Some(links) = start(&config(link, &["\"a\""])) else { return };
+    let to = SocketAddr::from((links.paths()[0].server, 9));
+    links.client().run(move || {
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        let send = |count: usize, payload: usize| {
+            // What the other side says of the port is an error of the next packet.
+            (0..count).for_each(|_| drop(socket.send_to(&bytes(payload), to)));
+        };
+        // Large packets first, whose buffers are used again.
+        send(700, 1472);
+        thread::sleep(std::time::Duration::from_millis(600));
+        send(25_000, 20);
+    });
+    let stats = links.stop().unwrap();
+    let queue = &stats.links[0].counters;
+    assert_eq!(stats.paths[0].forward.dropped_memory.packets, 0);
+    assert!(queue.dropped.queue_full.packets > 0, "{queue:?}");
+    assert!(queue.peak_backlog.get() > 999_900, "{queue:?}");
+}
+
+#[test]
 fn sources_and_values_drawn_anew_load_the_links_as_in_the_simulator() {
     let source = "[[source]]\nname = \"s\"\nroute = [\"link1\"]\nrate = \"12Mbit\"\n";
     let redraw = "[[link]]\nname = \"link1\"\nredraw = { every = \"50ms\", loss = { between = [\"10%\", \"20%\"] } }\n";

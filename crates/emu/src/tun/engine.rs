@@ -11,6 +11,7 @@ use manypath_core::{Bytes, Time};
 use manypath_link::{Count, Ecn, Link, Verdict};
 use rustix::io::Errno;
 
+use crate::buffer::{self, memory};
 use crate::clock::Clock;
 use crate::direction::add;
 use crate::priority::{become_realtime, sharpen_timers};
@@ -27,10 +28,6 @@ use crate::wait::{Waiter, Waker};
 const LARGEST: usize = 65_535;
 /// Packets read from one device before others have their turn and what is due is delivered.
 const BATCH: usize = 16;
-/// What a held packet costs besides its octets: its entry in the heap and its allocation.
-const BOOKKEEPING: usize = 128;
-/// Buffers of at most this size are used again; larger ones are rare and given back.
-const REUSED: usize = 4096;
 
 /// What the engine is asked by its handle.
 #[derive(Debug)]
@@ -222,12 +219,11 @@ impl Engine {
         if down {
             return add(&mut stats.dropped_down, size);
         }
-        if self.memory + memory(length.max(REUSED)) > self.memory_limit {
+        // As much as a buffer that is used again may have.
+        if self.memory + memory(2 * length) > self.memory_limit {
             return add(&mut stats.dropped_memory, size);
         }
-        let mut octets = self.spare.pop().unwrap_or_default();
-        octets.clear();
-        octets.extend_from_slice(&self.inbox[..length]);
+        let octets = buffer::filled(self.spare.pop(), &self.inbox[..length]);
         let held = Held { due: self.clock.now(), sequence: 0, route, hops: 0, size, ecn, octets };
         self.memory += held.memory();
         add(&mut stats.held, size);
@@ -287,7 +283,7 @@ impl Engine {
         let count = &mut self.routes[held.route].stats.held;
         *count = Count { packets: count.packets - 1, bytes: count.bytes - held.size };
         self.memory -= held.memory();
-        if held.octets.capacity() <= REUSED {
+        if buffer::is_reused(held.octets.capacity()) {
             self.spare.push(held.octets);
         }
     }
@@ -332,9 +328,4 @@ impl RouteStats {
             scheduling_error: SchedulingError::new(),
         }
     }
-}
-
-/// The memory that a packet in a buffer of this capacity is held in.
-fn memory(capacity: usize) -> Bytes {
-    Bytes::new((capacity + BOOKKEEPING) as u64)
 }
