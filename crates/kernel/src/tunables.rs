@@ -162,9 +162,13 @@ fn parameters(controller: &str) -> &'static [Parameter] {
     algorithm.map_or(&[], |algorithm| algorithm.parameters)
 }
 
-/// The words that a parameter takes, if its range is a list of words ("on or off").
+/// The words that a parameter takes, if its range is a list of words ("square or root"), in the order of their numbers: that of the
+/// list, but that off is 0 and on is 1, as C has it.
 fn choices(row: &Parameter) -> Vec<&'static str> {
-    let words: Vec<&str> = row.range.split(", ").flat_map(|part| part.split(" or ")).collect();
+    let mut words: Vec<&str> = row.range.split(", ").flat_map(|part| part.split(" or ")).collect();
+    if words == ["on", "off"] {
+        words.reverse();
+    }
     if words.contains(&row.default) { words } else { Vec::new() }
 }
 
@@ -176,5 +180,57 @@ fn text(row: &Parameter, word: &Word, number: u64) -> String {
         #[expect(clippy::cast_precision_loss, reason = "parameters are far below 2^53")]
         None if word.name.ends_with(MILLIONTHS) => (number as f64 / MILLION).to_string(),
         None => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::ObjectBuilder;
+
+    use super::*;
+    use crate::objects;
+
+    /// Parameters whose default in the kernel is another than the registry's, and why.
+    const OTHER_DEFAULTS: &[(&str, &str, &str)] = &[
+        // bpf/mpcc.h: the release's.
+        ("mpcc-latency", "slow-start", "release"),
+        ("mpcc-loss", "slow-start", "release"),
+    ];
+
+    /// The parameters of an object as it is loaded when none are set.
+    fn fresh(object: &Object) -> Vec<Setting> {
+        let mut open = ObjectBuilder::default().open_memory(object.elf).unwrap();
+        let mut maps = open.maps_mut();
+        let Some(mut map) = maps.find(|map| map.name() == TUNABLES_SECTION) else { return Vec::new() };
+        Layout::of_object(object).unwrap().settings(map.initial_value_mut().unwrap())
+    }
+
+    #[test]
+    fn what_no_one_has_set_is_as_the_registry_says() {
+        for object in objects() {
+            let found = fresh(&object);
+            assert_eq!(found.len(), Layout::of_object(&object).unwrap().words.len(), "{}: words without a row", object.name);
+            for (key, value) in found {
+                let row = parameters(object.name).iter().find(|row| row.name == key).unwrap();
+                let other = OTHER_DEFAULTS.iter().find(|(name, known, _)| *name == object.name && *known == key);
+                let expected = other.map_or(row.default, |(.., default)| default);
+                assert_eq!(value, expected, "{}:{key}", object.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_read_back() {
+        for object in objects() {
+            let layout = Layout::of_object(&object).unwrap();
+            let mut bytes = vec![0; layout.words.iter().map(|word| word.offset + 8).max().unwrap_or(0)];
+            for row in layout.parameters().collect::<Vec<_>>() {
+                for choice in choices(row) {
+                    let setting = (row.name.to_owned(), choice.to_owned());
+                    layout.write(std::slice::from_ref(&setting), &mut bytes).unwrap();
+                    assert!(layout.settings(&bytes).contains(&setting), "{}:{setting:?}", object.name);
+                }
+            }
+        }
     }
 }
