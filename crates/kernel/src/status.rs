@@ -89,7 +89,8 @@ impl SubflowStatus {
     fn new(place: usize, info: &Info) -> Option<Self> {
         let address = |bytes: &[u8; 16]| match info.family {
             2 => bytes.first_chunk::<4>().map(|four| IpAddr::from(*four)),
-            10 => Some(IpAddr::from(*bytes)),
+            // A socket of both families holds IPv4 addresses as ::ffff:a.b.c.d: they are the same paths.
+            10 => Some(IpAddr::from(*bytes).to_canonical()),
             _ => None,
         };
         Some(Self {
@@ -146,5 +147,15 @@ mod tests {
         assert_eq!((subflow.place, subflow.local.to_string().as_str()), (1, "10.1.0.1:40000"));
         assert_eq!((subflow.rate_bps, subflow.phase), (10_000_000, "slow start"));
         assert!((subflow.weight - 0.2).abs() < 1e-12 && (subflow.loss() - 0.01).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_ipv4_address_is_the_same_on_a_socket_of_both_families() {
+        let mut connection = Connection::default();
+        let mapped = |last| [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 0, last];
+        connection.info[0] =
+            Info { family: 10, local: mapped(1), remote: mapped(2), local_port: 443, ..Info::default() };
+        let subflow = &ConnectionStatus::new(0xab, &connection).subflows[0];
+        assert_eq!((subflow.local.to_string().as_str(), subflow.remote.ip()), ("10.1.0.1:443", [10, 1, 0, 2].into()));
     }
 }

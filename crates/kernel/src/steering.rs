@@ -4,7 +4,7 @@
 //! Sans-IO: what connections do comes in, weights go out. Whoever drives it reads the one and writes the other.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use manypath_cc::omega::{Config, OmegaSearch};
 use manypath_core::{Bytes, Rate, Time};
@@ -42,6 +42,9 @@ pub struct Change {
     pub before: Option<[Rate; 2]>,
 }
 
+/// A subflow: its place, and both ends, since at a server all subflows have the listener's port.
+type Identity = (usize, SocketAddr, SocketAddr);
+
 /// A connection under search.
 #[derive(Debug)]
 struct Steered {
@@ -54,8 +57,8 @@ struct Steered {
     told: Vec<f64>,
     /// Delivered on the cheap and on the dear path since the search began.
     delivered: [Bytes; 2],
-    /// Packets that each subflow, by place and port, had delivered when last seen.
-    seen: BTreeMap<(usize, u16), u32>,
+    /// Packets that each subflow had delivered when last seen.
+    seen: BTreeMap<Identity, u32>,
 }
 
 /// The searches of all connections that have both paths.
@@ -83,7 +86,9 @@ impl Steering {
         cheap: &Addresses,
         dear: &Addresses,
     ) -> Vec<Change> {
-        self.connections.retain(|token, _| connections.iter().any(|connection| connection.token == *token));
+        let is_there = |token: &u32| connections.iter().any(|connection| connection.token == *token);
+        self.connections.retain(|token, _| is_there(token));
+        self.found.retain(|token, _| is_there(token));
         let mut changes = Vec::new();
         for connection in connections {
             let sides = connection.subflows.iter().filter_map(|subflow| Some((side(subflow, cheap, dear)?, subflow)));
@@ -105,10 +110,11 @@ impl Steering {
             let delivered = [Bytes::ZERO; 2];
             Steered { search, found: None, since: None, told: Vec::new(), delivered, seen: BTreeMap::new() }
         });
+        steered.seen.retain(|held, _| sides.iter().any(|(_, subflow)| identity(subflow) == *held));
         for (side, subflow) in sides {
-            let before = steered.seen.insert((subflow.place, subflow.local.port()), subflow.delivered);
+            let before = steered.seen.insert(identity(subflow), subflow.delivered);
             // Of a subflow seen for the first time, what it delivered before does not count.
-            let packets = before.map_or(0, |before| subflow.delivered.wrapping_sub(before));
+            let packets = before.map_or(0, |before| progress(before, subflow.delivered));
             steered.delivered[*side] += Bytes::new(u64::from(packets) * u64::from(subflow.mss));
         }
         let weights = steered.search.poll(now, steered.delivered);
@@ -137,13 +143,24 @@ impl Steering {
         Some(Change { token, weights: by_place, omega, found: steered.search.is_holding(), before })
     }
 
-    /// What has been found for the connections that are there.
+    /// What has been found for the connections that are there, by whoever: one that has lost a path may have it back.
     pub fn found(&self) -> Vec<Found> {
         let target_bps = self.target.as_bps();
         let found =
             |(token, steered): (&u32, &Steered)| Some(Found { token: *token, target_bps, omega: steered.found? });
-        self.connections.iter().filter_map(found).collect()
+        self.connections.iter().filter_map(found).chain(self.found.values().copied()).collect()
     }
+}
+
+/// What tells a subflow from the one that has its place next.
+const fn identity(subflow: &SubflowStatus) -> Identity {
+    (subflow.place, subflow.local, subflow.remote)
+}
+
+/// From one count of packets to a later one, which wraps; none if it went back: then they are not of one subflow.
+fn progress(before: u32, after: u32) -> u32 {
+    let packets = after.wrapping_sub(before);
+    if packets > u32::MAX / 2 { 0 } else { packets }
 }
 
 /// 0 for a subflow on the cheap path, 1 for one on the dear path.
@@ -285,6 +302,43 @@ mod tests {
         (second.place, second.local) = (2, SocketAddr::from((DEAR, 10)));
         connection.subflows.push(second);
         assert_eq!(step(4, &connection)[0].weights[..3], [1.0, 0.2, 0.2]);
+    }
+
+    #[test]
+    fn a_subflow_that_takes_anothers_place_has_delivered_nothing_yet() {
+        let mut steering = steering(&[]);
+        // A server's: all subflows have its port.
+        let mut connection = connection(7, [0, 20_000]);
+        for subflow in &mut connection.subflows {
+            (subflow.local, subflow.remote) = (SocketAddr::from(([10, 9, 9, 9], 443)), subflow.local);
+        }
+        let mut step = |second: u64, port: u16, delivered: u32| {
+            connection.subflows[0].remote.set_port(port);
+            connection.subflows[0].delivered = delivered;
+            let now = Time::from_millis(second * 1000);
+            steering.step(now, std::slice::from_ref(&connection), &addresses(CHEAP), &addresses(DEAR));
+            let held = &steering.connections[&7];
+            (held.delivered[1].get(), held.seen.len())
+        };
+        assert_eq!(step(0, 40_000, 20_000), (0, 2));
+        assert_eq!(step(1, 40_000, 20_010), (10_000, 2));
+        assert_eq!(step(2, 40_001, 3), (10_000, 2));
+        assert_eq!(step(3, 40_001, 5), (12_000, 2));
+        // The port again: its count began anew.
+        assert_eq!(step(4, 40_001, 1), (12_000, 2));
+        assert_eq!([progress(u32::MAX, 1), progress(20_000, 3)], [2, 0]);
+    }
+
+    #[test]
+    fn what_was_found_for_a_connection_outlives_the_loss_of_a_path() {
+        let [one, other] = [7, 8].map(|token| Found { token, target_bps: 3e6, omega: 0.2 });
+        let mut steering = steering(&[one, other, Found { token: 9, ..one }]);
+        // Of 8 the dear path is down, 9 is gone.
+        let mut lame = connection(8, [0, 0]);
+        lame.subflows.remove(0);
+        let changes = steering.step(Time::ZERO, &[connection(7, [0, 0]), lame], &addresses(CHEAP), &addresses(DEAR));
+        assert_eq!(changes.len(), 1);
+        assert_eq!(steering.found(), [one, other]);
     }
 
     #[test]

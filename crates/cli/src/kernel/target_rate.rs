@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// The addresses that a path is known by: those of an interface, or itself.
 fn addresses(path: &str) -> Result<Addresses> {
     if let Ok(address) = path.parse::<IpAddr>() {
-        return Ok(vec![address]);
+        return Ok(vec![address.to_canonical()]);
     }
     let paths = interfaces::paths().context("cannot list the interfaces")?;
     let found: Addresses = paths.iter().filter(|one| one.interface == path).map(|one| one.address).collect();
@@ -187,7 +187,9 @@ mod tests {
 
     #[test]
     fn a_path_is_an_interface_or_an_address() {
-        assert_eq!(addresses("192.0.2.7").unwrap(), [IpAddr::from([192, 0, 2, 7])]);
+        for text in ["192.0.2.7", "::ffff:192.0.2.7"] {
+            assert_eq!(addresses(text).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
+        }
         assert!(addresses("no-such").unwrap_err().to_string().contains("neither an address"));
     }
 }
