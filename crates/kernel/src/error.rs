@@ -88,6 +88,18 @@ pub enum Error {
         /// Those it has.
         known: String,
     },
+    /// A parameter is more than the programs have room for.
+    #[error("{controller} takes {key}={most} at most in the kernel, not {value}")]
+    TooMuch {
+        /// The controller.
+        controller: String,
+        /// The parameter.
+        key: String,
+        /// What was asked for.
+        value: String,
+        /// The most that it takes.
+        most: u64,
+    },
     /// A file of the kernel's cannot be used.
     #[error("{path}: {source}")]
     File {

@@ -21,6 +21,12 @@ pub(crate) const TUNABLES_SECTION: &str = ".data.tunables";
 const MILLIONTHS: &str = "_ppm";
 const MILLION: f64 = 1e6;
 
+/// Parameters of which the programs take less than the registry: controller, parameter, and the most.
+const LIMITS: &[(&str, &str, u64)] = &[
+    // MAX_PERIOD of bpf/mp_ol.h: records have a place in the subflow's state.
+    ("mp-ol", "n", 8),
+];
+
 /// A parameter's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Word {
@@ -104,11 +110,23 @@ impl Layout {
         parameters(self.controller).iter().filter(|row| self.find(row.name).is_some())
     }
 
-    /// Checks settings: the registry knows their ranges, and the kernel has them.
+    /// Checks settings: the registry knows their ranges, and the kernel has them and takes as much.
     pub(crate) fn check(&self, settings: &[Setting]) -> Result<(), Error> {
         let spec = AlgorithmSpec { name: self.controller.to_owned(), params: settings.to_vec() };
         manypath_cc::create(&spec, 0)?;
-        settings.iter().try_for_each(|(key, _)| self.find(key).map(drop).ok_or_else(|| self.not_in_kernel(key)))
+        settings.iter().try_for_each(|(key, value)| {
+            self.find(key).ok_or_else(|| self.not_in_kernel(key))?;
+            let limit = LIMITS.iter().find(|(name, limited, _)| *name == self.controller && limited == key);
+            match limit {
+                Some((.., most)) if value.parse().is_ok_and(|number: u64| number > *most) => Err(Error::TooMuch {
+                    controller: self.controller.to_owned(),
+                    key: key.clone(),
+                    value: value.clone(),
+                    most: *most,
+                }),
+                _ => Ok(()),
+            }
+        })
     }
 
     /// Checks settings, and writes them into the structure's bytes. Nothing is written if one is wrong.
@@ -209,7 +227,12 @@ mod tests {
     fn what_no_one_has_set_is_as_the_registry_says() {
         for object in objects() {
             let found = fresh(&object);
-            assert_eq!(found.len(), Layout::of_object(&object).unwrap().words.len(), "{}: words without a row", object.name);
+            assert_eq!(
+                found.len(),
+                Layout::of_object(&object).unwrap().words.len(),
+                "{}: words without a row",
+                object.name
+            );
             for (key, value) in found {
                 let row = parameters(object.name).iter().find(|row| row.name == key).unwrap();
                 let other = OTHER_DEFAULTS.iter().find(|(name, known, _)| *name == object.name && *known == key);

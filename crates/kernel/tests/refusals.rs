@@ -39,6 +39,8 @@ fn unknown_controllers_parameters_and_names() {
     let all = Request { settings: vec![("x".to_owned(), "1".to_owned())], ..request(&["reno"]) };
     assert!(matches!(refused(&all), Error::Parameter(SpecError::UnknownParameter { .. })));
     assert!(matches!(refused(&request(&["balia:alpha=7"])), Error::Parameter(SpecError::BadValue { .. })));
+    // The simulator takes it.
+    assert!(matches!(refused(&request(&["mp-ol:n=9"])), Error::TooMuch { most: 8, .. }));
     for name in ["", "a.b", "../x", "sixteen_letters_"] {
         let request = Request { name: Some(name.to_owned()), ..request(&["lia"]) };
         assert!(matches!(engine::load(&request), Err(Error::Name(_))), "{name}");
