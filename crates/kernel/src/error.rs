@@ -32,9 +32,7 @@ pub enum Error {
     #[error("{0} is loaded already: `manypath kernel set` changes its parameters, `unload` removes it")]
     Loaded(String),
     /// Something else has registered a controller under its name.
-    #[error(
-        "the kernel has a controller {0} that was not loaded by this command: `manypath kernel unload {0}` removes it"
-    )]
+    #[error("the kernel has a controller {0} that was not loaded by this command, which leaves it alone")]
     Taken(String),
     /// It is not there.
     #[error("{0} is not loaded: `manypath kernel load` loads it")]

@@ -1,11 +1,10 @@
 //! Loading and unloading controllers.
 //!
 //! Registering comes last: whatever fails before leaves no trace. A controller that is registered stays when the loader ends,
-//! and so do its pins (`pins`). Unregistering takes its name away; connections that use it go on with it, and its maps live as
-//! long as they do.
+//! and so do its pins (`pins`), by which alone it is found again: what others have registered is theirs. Unregistering takes its
+//! name away; connections that use it go on with it, and its maps live as long as they do.
 
-use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{ErrorKind, MapCore as _, MapFlags, MapHandle, MapType, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{ErrorKind, MapCore as _, MapType, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::error::Error;
 use crate::maps::{PinnedMap, ZERO};
@@ -71,14 +70,11 @@ pub fn unload(names: &[String]) -> Result<Unloaded, Error> {
     fit()?;
     hear();
     let (_lock, _) = pins::prepare()?;
-    let wanted: Vec<String> = match names {
-        [] => pins::list()?,
-        names => names.iter().map(|name| crate::run::controller(name).to_owned()).collect(),
+    let held = pins::list()?;
+    let wanted = match names {
+        [] => held,
+        names => names.iter().map(|name| Ok(called(&held, name)?.to_owned())).collect::<Result<_, Error>>()?,
     };
-    let is_there = |name: &String| pins::folder(name).exists() || registered(name).is_some();
-    if let Some(name) = wanted.iter().find(|name| !is_there(name)) {
-        return Err(Error::NotLoaded(name.clone()));
-    }
     let mut default = None;
     for name in &wanted {
         default = default::give_back(name)?.or(default);
@@ -108,10 +104,24 @@ pub(crate) fn instances() -> Result<Vec<Instance>, Error> {
     Ok(found.collect())
 }
 
-/// The controller that is loaded under this name, Manypath's or its own.
+/// The controller that is loaded under this name, its own or Manypath's.
 fn instance(name: &str) -> Result<Instance, Error> {
-    let wanted = crate::run::controller(name);
-    instances()?.into_iter().find(|held| held.name == wanted).ok_or_else(|| Error::NotLoaded(wanted.to_owned()))
+    let mut held = instances()?;
+    let names: Vec<String> = held.iter().map(|instance| instance.name.clone()).collect();
+    let wanted = called(&names, name)?;
+    held.retain(|instance| instance.name == wanted);
+    held.pop().ok_or_else(|| Error::NotLoaded(wanted.to_owned()))
+}
+
+/// Which of the names of controllers that are loaded is meant, by itself or as Manypath has it: `reno` is ours, not the kernel's.
+fn called<'a>(held: &'a [String], name: &str) -> Result<&'a str, Error> {
+    let kernel_name = crate::kernel_name(name);
+    let find = |wanted: &str| held.iter().find(|one| *one == wanted);
+    let missing = || {
+        let error = if is_available(kernel_name) { Error::Taken } else { Error::NotLoaded };
+        error(kernel_name.to_owned())
+    };
+    find(name).or_else(|| find(kernel_name)).map(String::as_str).ok_or_else(missing)
 }
 
 /// The object of a controller, by Manypath's name or the kernel's.
@@ -255,24 +265,13 @@ fn is_registered(value: &[u8]) -> bool {
     value.get(4..8).is_some_and(|state| state == IN_USE.to_ne_bytes())
 }
 
-/// The BPF controller that is registered under this name, pinned or not.
-fn registered(name: &str) -> Option<MapHandle> {
-    let controllers = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps);
-    controllers.filter_map(|map| MapHandle::from_map_id(map.id).ok()).find(|map| {
-        let value = map.lookup(&ZERO, MapFlags::ANY).ok().flatten();
-        value.is_some_and(|value| is_registered(&value) && place_of(&value, name).is_some())
-    })
-}
-
 /// Unregisters a controller and removes its pins; either may be missing.
 fn remove(name: &str) -> Result<(), Error> {
-    if let Some(controller) = registered(name) {
-        let failed = |source: libbpf_rs::Error| Error::Map {
-            controller: name.to_owned(),
-            map: pins::CONTROLLER,
-            source: source.into(),
-        };
-        controller.delete(&ZERO).map_err(failed)?;
+    if PinnedMap::exists(name, pins::CONTROLLER) {
+        let controller = PinnedMap::open(name, pins::CONTROLLER)?;
+        if controller.bytes(&ZERO)?.is_some_and(|value| is_registered(&value)) {
+            controller.delete(&ZERO)?;
+        }
     }
     pins::remove(name)
 }

@@ -7,6 +7,7 @@ mod lab;
 use std::path::Path;
 
 use lab::{Loaded, Pair, is_hindered, two_links, unique_name, wait_until};
+use libbpf_rs::MapCore as _;
 use manypath_core::{AlgorithmSpec, SpecError};
 use manypath_kernel::{Error, Request, engine};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -22,8 +23,7 @@ fn refused(request: &Request) -> Error {
     let error = engine::load(request).unwrap_err();
     let name = request.name.as_deref().unwrap();
     assert!(!Path::new("/sys/fs/bpf/manypath").join(name).exists(), "{error}");
-    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
-    assert!(!available.split_whitespace().any(|held| held == name), "{error}");
+    assert!(!available().iter().any(|held| held == name), "{error}");
     error
 }
 
@@ -66,6 +66,69 @@ fn what_is_loaded_stays_when_a_second_load_fails() {
     let both = [loaded.name.clone(), "no_such".to_owned()];
     assert!(matches!(engine::unload(&both), Err(Error::NotLoaded(name)) if name == "no_such"));
     assert!(loaded.status().is_some());
+}
+
+/// Names of the kernel's controllers.
+fn available() -> Vec<String> {
+    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_unloaded_is_what_was_named() {
+    if is_hindered() {
+        return;
+    }
+    // A name that ends in another's.
+    let loaded = Loaded::with("lia", |request| request.name = Some(format!("x{}", unique_name())));
+    let end = loaded.name[1..].to_owned();
+    assert!(matches!(engine::unload(std::slice::from_ref(&end)), Err(Error::NotLoaded(name)) if name == end));
+    let whole = Loaded::with("lia", |request| request.name = Some(end.clone()));
+    assert_eq!(engine::unload(std::slice::from_ref(&end)).unwrap().controllers, [end.as_str()]);
+    assert!(available().contains(&loaded.name) && !available().contains(&end));
+    assert!(whole.status().is_none() && loaded.status().is_some());
+    // Nor what is no name at all.
+    for name in ["", ".", ".."] {
+        assert!(matches!(engine::unload(&[name.to_owned()]), Err(Error::NotLoaded(_))), "{name:?}");
+    }
+    assert!(loaded.status().is_some());
+}
+
+#[test]
+fn what_others_have_registered_stays() {
+    if is_hindered() {
+        return;
+    }
+    let lia = manypath_kernel::objects().find(|object| object.name == "lia").unwrap();
+    let mut open = libbpf_rs::ObjectBuilder::default().open_memory(lia.elf).unwrap();
+    let name = unique_name();
+    for mut map in open.maps_mut().filter(|map| map.name() == lia.kernel_name) {
+        let value = map.initial_value_mut().unwrap();
+        let real = [lia.kernel_name.as_bytes(), &[0]].concat();
+        let at = value.windows(real.len()).position(|part| part == real).unwrap();
+        value[at..at + 16].fill(0);
+        value[at..at + name.len()].copy_from_slice(name.as_bytes());
+    }
+    let mut object = open.load().unwrap();
+    let _link = object.maps_mut().find(|map| map.name() == lia.kernel_name).unwrap().attach_struct_ops().unwrap();
+    assert!(matches!(engine::unload(std::slice::from_ref(&name)), Err(Error::Taken(_))));
+    assert!(available().contains(&name));
+    let again = Request { name: Some(name.clone()), ..request(&["lia"]) };
+    assert!(matches!(engine::load(&again), Err(Error::Taken(_))));
+}
+
+#[test]
+fn reno_is_ours_where_controllers_are_unloaded_and_set() {
+    if is_hindered() || available().iter().any(|name| name == "mp_reno") {
+        return;
+    }
+    assert!(matches!(engine::unload(&["reno".to_owned()]), Err(Error::NotLoaded(name)) if name == "mp_reno"));
+    engine::load(&Request { name: None, ..request(&["reno"]) }).unwrap();
+    let set = engine::set("reno", &[("x".to_owned(), "1".to_owned())]);
+    let unloaded = engine::unload(&["reno".to_owned()]);
+    assert!(matches!(set, Err(Error::Parameter(SpecError::UnknownParameter { .. }))), "{set:?}");
+    assert_eq!(unloaded.unwrap().controllers, ["mp_reno"]);
+    assert!(!available().iter().any(|name| name == "mp_reno"));
 }
 
 /// The machine's default controller.

@@ -77,13 +77,12 @@ impl Loaded {
 
     /// With changes to what is asked for.
     pub fn with(spec: &str, change: impl FnOnce(&mut Request)) -> Self {
-        let name = unique_name();
         let controllers = vec![spec.parse::<AlgorithmSpec>().unwrap()];
-        let mut request = Request { controllers, name: Some(name.clone()), ..Request::default() };
+        let mut request = Request { controllers, name: Some(unique_name()), ..Request::default() };
         change(&mut request);
         let loaded = engine::load(&request).unwrap_or_else(|error| panic!("{spec}: {error}"));
-        assert_eq!(loaded.controllers, [name.as_str()]);
-        Self { name }
+        assert_eq!(loaded.controllers.len(), 1);
+        Self { name: loaded.controllers[0].clone() }
     }
 
     pub fn status(&self) -> Option<Controller> {
