@@ -86,7 +86,7 @@ static void count(u32 which)
 		*held += 1;
 }
 
-/* The token of the socket's connection; zero for plain TCP. */
+/* The token of the socket's connection; zero for plain TCP, and where the other end did not take up the offer of Multipath TCP. */
 static u32 token_of(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -96,7 +96,12 @@ static u32 token_of(struct sock *sk)
 	if (!bpf_core_field_exists(tp->is_mptcp) || !tp->is_mptcp)
 		return 0;
 	context = BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_data);
-	return context ? BPF_CORE_READ(context, token) : 0;
+	if (!context)
+		return 0;
+	/* Both are set by the handshake, before the controller's life begins (Linux 6.1 to 6.18). */
+	if (!BPF_CORE_READ_BITFIELD_PROBED(context, mp_capable) && !BPF_CORE_READ_BITFIELD_PROBED(context, mp_join))
+		return 0;
+	return BPF_CORE_READ(context, token);
 }
 
 /* Takes a free place in the connection's group; ALONE if there is none or the connection is going. */

@@ -93,6 +93,8 @@ struct tcp_sock {
 /* Of a subflow's upper layer. */
 struct mptcp_subflow_context {
 	u32 token;
+	u32 mp_capable : 1;
+	u32 mp_join : 1;
 } KERNEL_TYPE;
 
 struct ack_sample {
