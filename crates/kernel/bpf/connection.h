@@ -40,6 +40,8 @@ struct subflow {
 	u32 place;
 	/* The bound of unsent data that was asked for, bytes. */
 	u32 unsent;
+	/* A timeout was told; the change of state that goes with it was not. */
+	u32 told_timeout;
 	/* A group of one for sockets without a connection: the one-path form of every law. Its member has place 0. */
 	struct mp_group alone;
 	SUBFLOW_STATE own;
@@ -222,10 +224,8 @@ static struct subflow *begin_subflow(struct sock *sk)
 		bpf_sk_storage_delete(&subflows, sk);
 	}
 	subflow = bpf_sk_storage_get(&subflows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!subflow) {
-		count(MP_COUNT_NO_MEMORY);
+	if (!subflow)
 		return 0;
-	}
 	subflow->alone.used = 1;
 	subflow->token = token_of(sk);
 	if (subflow->token) {
@@ -245,9 +245,38 @@ static void end_subflow(struct sock *sk)
 		leave(subflow);
 }
 
+/* Of sockets without state. */
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+
+static u32 reno_threshold(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd > 4 ? tp->snd_cwnd / 2 : 2;
+}
+
 static struct subflow *subflow_of(struct sock *sk)
 {
 	return bpf_sk_storage_get(&subflows, sk, 0, 0);
+}
+
+INLINE u32 in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+/*
+ * Whether a socket's change of state is a timeout of which nothing has told. The kernel tells (ssthresh(), then CA_EVENT_LOSS) only
+ * of those that reduce its threshold. Not of one during a recovery or a reduction for ECN, whose threshold stays; and not of those
+ * that follow while nothing is acknowledged, which say nothing new. A path that takes smaller packets only leads to the same
+ * state; what tells them apart is that a timeout has just left the window one packet more than what is in flight.
+ */
+static bool is_untold_timeout(struct sock *sk, struct subflow *subflow)
+{
+	u8 before = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state);
+	const struct tcp_sock *tp = (struct tcp_sock *)sk;
+	bool told = subflow->told_timeout;
+
+	subflow->told_timeout = 0;
+	return !told && (before == TCP_CA_Recovery || before == TCP_CA_CWR) && tp->snd_cwnd == in_flight(tp) + 1;
 }
 
 /* Where a subflow meets the others. */

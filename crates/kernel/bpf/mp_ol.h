@@ -88,7 +88,9 @@ struct mp_ol {
 	/* For people. */
 	struct sreal utility;
 	u32 intervals;
+	u32 unfair;
 	u32 decisions;
+	u32 pad;
 	struct monitor monitor;
 };
 
@@ -317,6 +319,7 @@ SHARED u32 mp_ol_report(struct mp_ol *own, const struct path_view *path, const s
 	if (own->phase == MONITORING)
 		return mp_ol_monitored(own, path, report);
 	own->utility = utility_of(report);
+	own->unfair += !report->filled;
 	if (own->phase == SLOW_START)
 		return mp_ol_doubled(own, path, report);
 	if (!report->filled)
@@ -384,7 +387,7 @@ INLINE void paced_on_loss(paced_state *own, struct mp_group *group, u32 place)
 	mp_ol_publish(own, &group->member[in_bounds(place)]);
 }
 
-/* A timeout halves the rate and learns anew. Right after paced_on_loss(), which has halved the window. */
+/* A timeout halves the rate and learns anew. After paced_on_loss(), for it or for what it came upon, which has halved the window. */
 INLINE void paced_on_timeout(paced_state *own, struct mp_group *group, u32 place)
 {
 	real least = own->srtt_us ? real_div(real_of((u64)own->mss * 8), real_of(own->srtt_us)) : 0;

@@ -23,6 +23,9 @@ struct paced_subflow {
 	u64 sampled_us;
 	/* Packets delivered when it was last called. */
 	u32 delivered;
+	/* Intervals that `counters` has. */
+	u32 intervals;
+	u32 unfair;
 	/* Of the call under way: on the stack older kernels have no room left for it. */
 	struct path_view path;
 };
@@ -37,7 +40,7 @@ INLINE void look(struct sock *sk, struct path_view *path)
 	path->now_us = tp->tcp_mstamp;
 	path->bytes_sent = tp->bytes_sent;
 	path->segs_out = tp->data_segs_out;
-	path->in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	path->in_flight = in_flight(tp);
 	path->lost = tp->lost;
 	path->srtt_us = tp->srtt_us ? tp->srtt_us >> 3 : INITIAL_RTT;
 	path->sent_at_us = tp->rack.mstamp;
@@ -100,13 +103,37 @@ static struct subflow *begin(struct sock *sk)
 SEC("struct_ops/init")
 void BPF_PROG(init, struct sock *sk)
 {
-	begin(sk);
+	if (!begin(sk))
+		count(MP_COUNT_NO_MEMORY);
 }
 
 SEC("struct_ops/release")
 void BPF_PROG(release, struct sock *sk)
 {
 	end_subflow(sk);
+}
+
+/* Adds to the counters what the last acknowledgement brought: one interval at most. */
+INLINE void count_intervals(struct paced_subflow *own)
+{
+	if (own->intervals != own->state.intervals)
+		count(MP_COUNT_INTERVALS);
+	if (own->unfair != own->state.unfair)
+		count(MP_COUNT_UNFAIR_INTERVALS);
+	own->intervals = own->state.intervals;
+	own->unfair = own->state.unfair;
+}
+
+/* A socket without memory for its own state: the kernel moves no window where there is cong_control. */
+static void do_as_reno(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u8 state = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state);
+
+	if (state != TCP_CA_CWR && state != TCP_CA_Recovery)
+		tcp_reno_cong_avoid(sk, 0, 1);
+	else if (tp->snd_cwnd > tp->snd_ssthresh)
+		tp->snd_cwnd = tp->snd_ssthresh;
 }
 
 SEC("struct_ops/cong_control")
@@ -118,9 +145,9 @@ void BPF_PROG(cong_control, struct sock *sk)
 
 	if (!subflow) {
 		/* A connecting socket is acknowledged before its life with the controller begins; after that, there was no
-		 * memory for its state. */
-		if (BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_initialized))
-			begin(sk);
+		 * memory for its state. There may be by now. */
+		if (BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_initialized) && !begin(sk))
+			do_as_reno(sk);
 		return;
 	}
 	find_place(subflow, &place);
@@ -132,25 +159,45 @@ void BPF_PROG(cong_control, struct sock *sk)
 	path->delivered = ((struct tcp_sock *)sk)->delivered - subflow->own.delivered;
 	subflow->own.delivered = ((struct tcp_sock *)sk)->delivered;
 	paced_on_ack(&subflow->own.state, place.group, place.own, path);
+	count_intervals(&subflow->own);
 	limit(sk, &subflow->own.state, path);
 	if (place.info && path->now_us - place.info->updated_us > INFO_INTERVAL)
 		show(sk, &subflow->own.state, place.info);
+}
+
+static void time_out(struct subflow *subflow)
+{
+	struct place place;
+
+	find_place(subflow, &place);
+	paced_on_timeout(&subflow->own.state, place.group, place.own);
+	count(MP_COUNT_TIMEOUTS);
 }
 
 SEC("struct_ops/cwnd_event")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct subflow *subflow;
-	struct place place;
 
 	if (event != CA_EVENT_LOSS)
 		return;
 	subflow = subflow_of(sk);
 	if (!subflow)
 		return;
-	find_place(subflow, &place);
-	paced_on_timeout(&subflow->own.state, place.group, place.own);
-	count(MP_COUNT_TIMEOUTS);
+	subflow->told_timeout = 1;
+	time_out(subflow);
+}
+
+SEC("struct_ops/set_state")
+void BPF_PROG(set_state, struct sock *sk, u8 state)
+{
+	struct subflow *subflow;
+
+	if (state != TCP_CA_Loss)
+		return;
+	subflow = subflow_of(sk);
+	if (subflow && is_untold_timeout(sk, subflow))
+		time_out(subflow);
 }
 
 /* Asked for once an episode; the kernel does not act on it where there is cong_control. */
@@ -168,7 +215,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 			bound_unsent(sk, subflow, 0);
 	}
 	count(MP_COUNT_LOSSES);
-	return ((struct tcp_sock *)sk)->snd_ssthresh;
+	return subflow ? ((struct tcp_sock *)sk)->snd_ssthresh : reno_threshold((struct tcp_sock *)sk);
 }
 
 SEC("struct_ops/undo_cwnd")
@@ -184,6 +231,7 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 		.release = (void *)release,                                                                                 \
 		.cong_control = (void *)cong_control,                                                                       \
 		.cwnd_event = (void *)cwnd_event,                                                                           \
+		.set_state = (void *)set_state,                                                                             \
 		.ssthresh = (void *)ssthresh,                                                                               \
 		.undo_cwnd = (void *)undo_cwnd,                                                                             \
 		.sndbuf_expand = (void *)sndbuf_expand,                                                                     \

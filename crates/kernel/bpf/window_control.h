@@ -97,16 +97,16 @@ INLINE bool is_cwnd_limited(struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
-
 SEC("struct_ops/init")
 void BPF_PROG(init, struct sock *sk)
 {
 	struct subflow *subflow = begin_subflow(sk);
 	struct scope scope;
 
-	if (!subflow)
+	if (!subflow) {
+		count(MP_COUNT_NO_MEMORY);
 		return;
+	}
 	look(sk, subflow, &scope);
 	step_join(&scope.step);
 	take_weight(subflow, &scope);
@@ -149,7 +149,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	struct scope scope;
 
 	if (!subflow)
-		return tp->snd_cwnd > 4 ? tp->snd_cwnd / 2 : 2;
+		return reno_threshold(tp);
 	look(sk, subflow, &scope);
 	step_loss(&scope.step);
 	count(MP_COUNT_LOSSES);
@@ -157,22 +157,42 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	return scope.socket.ssthresh;
 }
 
+static void time_out(struct sock *sk, struct subflow *subflow)
+{
+	struct scope scope;
+
+	look(sk, subflow, &scope);
+	step_timeout(&scope.step);
+	((struct tcp_sock *)sk)->snd_ssthresh = scope.socket.ssthresh;
+	count(MP_COUNT_TIMEOUTS);
+}
+
 /* After a timeout the kernel asks for the threshold as after any loss, then says that it was one. */
 SEC("struct_ops/cwnd_event")
 void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct subflow *subflow;
-	struct scope scope;
 
 	if (event != CA_EVENT_LOSS)
 		return;
 	subflow = subflow_of(sk);
 	if (!subflow)
 		return;
-	look(sk, subflow, &scope);
-	step_timeout(&scope.step);
-	((struct tcp_sock *)sk)->snd_ssthresh = scope.socket.ssthresh;
-	count(MP_COUNT_TIMEOUTS);
+	subflow->told_timeout = 1;
+	time_out(sk, subflow);
+}
+
+/* Of a timeout in a recovery it says only this: the threshold has been asked for already. */
+SEC("struct_ops/set_state")
+void BPF_PROG(set_state, struct sock *sk, u8 state)
+{
+	struct subflow *subflow;
+
+	if (state != TCP_CA_Loss)
+		return;
+	subflow = subflow_of(sk);
+	if (subflow && is_untold_timeout(sk, subflow))
+		time_out(sk, subflow);
 }
 
 #ifdef law_on_sample
@@ -213,6 +233,7 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 		.cong_avoid = (void *)cong_avoid,                                                                           \
 		.ssthresh = (void *)ssthresh,                                                                               \
 		.cwnd_event = (void *)cwnd_event,                                                                           \
+		.set_state = (void *)set_state,                                                                             \
 		.undo_cwnd = (void *)undo_cwnd,                                                                             \
 		.sndbuf_expand = (void *)sndbuf_expand,                                                                     \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                                           \

@@ -105,7 +105,7 @@ INLINE void step_loss(const struct step *step)
 }
 
 /*
- * A timeout, right after step_loss(), which took it for any loss: the threshold is that of a single flow (RFC 5681 s3.1, RFC
+ * A timeout, after step_loss(), which took it, or what it came upon, for any loss: the threshold is that of a single flow (RFC 5681 s3.1, RFC
  * 6356 s3), and the subflow does not count until it is heard again.
  */
 INLINE void step_timeout(const struct step *step)

@@ -51,6 +51,16 @@ pub fn link_and_backup(more: &str) -> TunLinks {
     links(more, true)
 }
 
+/// One link, described by its table.
+pub fn one_link(table: &str) -> TunLinks {
+    let text = format!(
+        "duration = \"10s\"\n[[link]]\nname = \"link\"\n{table}\n\
+        [[connection]]\nname = \"c\"\ncc = \"reno\"\n[[connection.path]]\nroute = [\"link\"]\n"
+    );
+    let scenario = manypath_scenario::parse(&text, "test.toml", Path::new(".")).unwrap();
+    TunLinks::start(&TunConfig::from_scenario(&scenario, 7).unwrap()).unwrap()
+}
+
 fn links(more: &str, backup: bool) -> TunLinks {
     let text = format!(
         "duration = \"10s\"\n\
@@ -95,6 +105,11 @@ impl Loaded {
         connections.into_iter().find(|connection| connection.subflows.iter().any(|subflow| subflow.local == local))
     }
 
+    /// A counter.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.status().unwrap().counters[name]
+    }
+
     pub fn pin(&self, map: &str) -> PathBuf {
         Path::new("/sys/fs/bpf/manypath").join(&self.name).join(map)
     }
@@ -124,11 +139,16 @@ pub struct Pair {
 impl Pair {
     /// From the client's first address to the server's.
     pub fn connect(links: &TunLinks, controller: &str) -> Self {
-        let listener = open(links.server(), controller);
+        Self::of(links, controller, [Protocol::MPTCP; 2])
+    }
+
+    /// With sockets of these protocols at the client and at the server.
+    pub fn of(links: &TunLinks, controller: &str, protocols: [Protocol; 2]) -> Self {
+        let listener = open(links.server(), controller, protocols[1]);
         listener.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)).into()).unwrap();
         listener.listen(8).unwrap();
         let path = &links.paths()[0];
-        let client = open(links.client(), controller);
+        let client = open(links.client(), controller, protocols[0]);
         client.bind(&SocketAddr::from((path.client, 0)).into()).unwrap();
         client.connect(&SocketAddr::from((path.server, PORT)).into()).unwrap();
         let server = listener.accept().unwrap().0;
@@ -154,11 +174,11 @@ impl Pair {
     }
 }
 
-/// A Multipath TCP socket in a namespace that asks for a controller.
-fn open(namespace: &Namespace, controller: &str) -> Socket {
+/// A socket in a namespace that asks for a controller.
+fn open(namespace: &Namespace, controller: &str, protocol: Protocol) -> Socket {
     let controller = controller.to_owned();
     namespace.run(move || {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).unwrap();
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
         socket.set_reuse_address(true).unwrap();
         socket.set_tcp_congestion(controller.as_bytes()).unwrap();
         socket
