@@ -350,6 +350,25 @@ fn paths_are_set_and_cleared_in_a_namespace() {
         state["endpoints"].as_array().unwrap().iter().map(|one| one["address"].as_str().unwrap()).collect();
     assert_eq!(endpoints, ["10.1.0.1", "10.2.0.1"]);
     assert_eq!(paths(&["set", "path1", "path2"]).out.trim(), "nothing to change");
+    // Second addresses, which come first by number: connections do not leave from them.
+    let ip = |words: &str| {
+        let mut command = Command::new("ip");
+        command.args(words.split(' '));
+        assert!(links.client().spawn(command).unwrap().wait().unwrap().success(), "ip {words}");
+    };
+    links.client().run(|| fs::write("/proc/sys/net/ipv6/conf/path2/disable_ipv6", "0")).unwrap();
+    ip("address add 10.0.0.9/32 dev path2");
+    ip("address add 2001:db8:2::5/64 dev path2 preferred_lft 0 nodad");
+    ip("address add 2001:db8:2::20/64 dev path2 nodad");
+    ip("-6 route add default dev path2 metric 1000");
+    let set = paths(&["set", "path1", "path2"]);
+    assert_eq!(set.out.trim(), "+ 2001:db8:2::20 on path2 (subflow)", "{}", set.err);
+    let shown = paths(&[]);
+    assert!(!shown.out.contains("leave path2"), "{}", shown.out);
+    assert_eq!(paths(&["set", "path1", "10.0.0.9"]).code, Some(0));
+    let shown = paths(&[]);
+    assert!(shown.out.contains("connections leave path2 from another address than endpoint 10.0.0.9"), "{}", shown.out);
+    assert_eq!(paths(&["set", "path1", "path2"]).code, Some(0));
     assert_eq!(paths(&["accept", "4"]).code, Some(0));
     assert_eq!(paths(&["--json"]).json()["limits"]["subflows"], 3);
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use netlink_packet_core::DefaultNla;
 use serde::Serialize;
 
 use crate::netlink::{self, ADDRESSES, LINKS, Message, ROUTES};
@@ -17,8 +18,10 @@ const IFF_UP_AND_RUNNING: u32 = 0x1 | 0x40;
 /// `IFA_ADDRESS` and `IFA_LOCAL`.
 const ADDRESS_ADDRESS: u16 = 1;
 const ADDRESS_LOCAL: u16 = 2;
-/// `RTN_UNICAST`, `RTA_OIF` and `RTA_MULTIPATH`.
+/// `RTN_UNICAST`, `RTA_DST`, `RTA_OIF`, `RTA_PREFSRC` and `RTA_MULTIPATH`.
 const ROUTE_UNICAST: u8 = 1;
+const ROUTE_DESTINATION: u16 = 1;
+const ROUTE_SOURCE: u16 = 7;
 const ROUTE_INTERFACE: u16 = 4;
 const ROUTE_MULTIPATH: u16 = 9;
 
@@ -34,6 +37,8 @@ pub struct Path {
     pub address: IpAddr,
     /// Whether a default route of the address's family leaves by the interface.
     pub default_route: bool,
+    /// Whether connections that leave by the interface do so from this address, of all that it has of the family.
+    pub preferred: bool,
     /// Whether packets are dropped that arrive here while the way back is another interface (`rp_filter` = 1).
     pub strict_filter: bool,
 }
@@ -54,10 +59,40 @@ pub fn paths() -> io::Result<Vec<Path>> {
             interface: interface.clone(),
             index,
             address,
+            preferred: false,
         });
     }
     found.sort_by_key(|path| (path.index, path.address));
+    for group in found.chunk_by_mut(|a, b| (a.index, a.address.is_ipv4()) == (b.index, b.address.is_ipv4())) {
+        let source = source(group[0].index, group[0].address.is_ipv4());
+        let place = group.iter().position(|path| Some(path.address) == source);
+        group[place.unwrap_or(0)].preferred = true;
+    }
     Ok(found)
+}
+
+/// The address from which the kernel leaves by an interface: it looks at routes, at subnets, at which address is secondary, deprecated or
+/// temporary.
+fn source(interface: u32, ipv4: bool) -> Option<IpAddr> {
+    // Somewhere far away: addresses of documentation (RFC 5737, RFC 3849).
+    let (family, far) = if ipv4 {
+        (2, Ipv4Addr::new(192, 0, 2, 1).octets().to_vec())
+    } else {
+        (10, Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).octets().to_vec())
+    };
+    // struct rtmsg: see default_routes().
+    let header = [family, if ipv4 { 32 } else { 128 }, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let by = DefaultNla::new(ROUTE_INTERFACE, interface.to_ne_bytes().to_vec());
+    // There may be no route.
+    let answers = netlink::route(&header, &[DefaultNla::new(ROUTE_DESTINATION, far), by]).ok()?;
+    let mut attributes = answers.iter().flat_map(|answer| &answer.attributes);
+    ip(&attributes.find_map(|attribute| netlink::value(attribute, ROUTE_SOURCE))?)
+}
+
+/// An address as netlink has it.
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    let ipv4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    ipv4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
 
 /// Index and name of an interface that is up and has a carrier.
@@ -77,9 +112,7 @@ fn address(message: &Message) -> Option<(u8, u32, IpAddr)> {
     let of = |kind| message.attributes.iter().find_map(|attribute| netlink::value(attribute, kind));
     // On a point-to-point link the one is the peer's address and the other ours; IPv6 has the first only.
     let bytes = of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_ADDRESS))?;
-    let ipv4 = <[u8; 4]>::try_from(bytes.as_slice()).map(IpAddr::from);
-    let address = ipv4.or_else(|_| <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from)).ok()?;
-    Some((message.header[0], index, address))
+    Some((message.header[0], index, ip(&bytes)?))
 }
 
 /// Family and interface of the default routes in a message, whatever their table: hosts with several uplinks often keep a
@@ -126,7 +159,6 @@ fn strict_filter(interface: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netlink_packet_core::DefaultNla;
 
     #[test]
     fn the_kernel_lists_what_it_has() {

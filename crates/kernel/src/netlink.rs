@@ -163,6 +163,12 @@ pub(crate) fn table(table: Table) -> io::Result<Vec<Message>> {
     Socket::open(NETLINK_ROUTE)?.request(table.request, &vec![0; table.header], &[], NLM_F_DUMP)
 }
 
+/// What the kernel says of the route to one destination (`RTM_GETROUTE`).
+pub(crate) fn route(header: &[u8], attributes: &[DefaultNla]) -> io::Result<Vec<Message>> {
+    debug_assert_eq!(header.len(), ROUTES.header);
+    Socket::open(NETLINK_ROUTE)?.request(ROUTES.request, header, attributes, 0)
+}
+
 /// A socket that talks to one family of generic netlink.
 #[derive(Debug)]
 pub(crate) struct Connection {

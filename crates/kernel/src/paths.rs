@@ -104,19 +104,13 @@ impl Paths {
         if let Some(name) = names.iter().find(|name| !self.paths.iter().any(|path| is_called(path, name))) {
             return Err(PlanError::Unknown(name.clone(), self.listing()));
         }
-        let wanted = |path: &Path| match names {
-            [] => path.default_route,
-            names => names.iter().any(|name| is_called(path, name)),
+        // A second address of the same family on an interface is the same path. The endpoint must have the one that connections leave
+        // from, which is the first subflow's: with another, that path would have two.
+        let wanted = |path: &&Path| match names {
+            [] => path.default_route && path.preferred,
+            names => names.contains(&path.address.to_string()) || (path.preferred && names.contains(&path.interface)),
         };
-        // A second address of the same family on an interface is the same path.
-        let mut selected: Vec<Path> = Vec::new();
-        for path in self.paths.iter().filter(|path| wanted(path)) {
-            let same = |held: &Path| held.index == path.index && held.address.is_ipv4() == path.address.is_ipv4();
-            let by_address = names.contains(&path.address.to_string());
-            if by_address || !selected.iter().any(same) {
-                selected.push(path.clone());
-            }
-        }
+        let selected: Vec<Path> = self.paths.iter().filter(wanted).cloned().collect();
         match selected.len() {
             0 => Err(PlanError::None),
             count if count > MAX_ENDPOINTS => Err(PlanError::TooMany(count)),
@@ -208,6 +202,13 @@ impl Paths {
                     format!("{} has no default route: only its own network can be reached by it", path.interface),
                     format!("ip route add default via GATEWAY dev {} metric 1000", path.interface),
                 )),
+                (Some(_), Some(path)) if !path.preferred => found.push(Finding::new(
+                    format!(
+                        "connections leave {} from another address than endpoint {}: there may be two subflows on it",
+                        path.interface, endpoint.address
+                    ),
+                    set,
+                )),
                 _ => {}
             }
         }
@@ -273,7 +274,8 @@ mod tests {
 
     fn path(interface: &str, index: u32, address: &str) -> Path {
         let address = address.parse().unwrap();
-        Path { interface: interface.to_owned(), index, address, default_route: true, strict_filter: false }
+        let interface = interface.to_owned();
+        Path { interface, index, address, default_route: true, preferred: true, strict_filter: false }
     }
 
     fn state(paths: Vec<Path>) -> Paths {
@@ -318,16 +320,16 @@ mod tests {
     fn paths_are_selected_by_interface_or_address() {
         let mut state = two();
         state.paths.push(Path { default_route: false, ..path("eth0", 4, "10.0.3.2") });
-        state.paths.push(path("wlan0", 2, "2001:db8::2"));
+        state.paths.push(Path { preferred: false, ..path("wlan0", 2, "2001:db8::2") });
         state.paths.push(path("wlan0", 2, "2001:db8::3"));
         let chosen = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
             state.select(&names).map(|paths| paths.iter().map(|path| path.address.to_string()).collect::<Vec<_>>())
         };
-        // One address a family and interface, those that lead out.
-        assert_eq!(chosen(&[]).unwrap(), ["10.0.1.2", "10.0.2.2", "2001:db8::2"]);
-        assert_eq!(chosen(&["eth0", "wlan0"]).unwrap(), ["10.0.1.2", "10.0.3.2", "2001:db8::2"]);
-        assert_eq!(chosen(&["2001:db8::3"]).unwrap(), ["2001:db8::3"]);
+        // One address a family and interface, that which connections leave from, of interfaces that lead out.
+        assert_eq!(chosen(&[]).unwrap(), ["10.0.1.2", "10.0.2.2", "2001:db8::3"]);
+        assert_eq!(chosen(&["eth0", "wlan0"]).unwrap(), ["10.0.1.2", "10.0.3.2", "2001:db8::3"]);
+        assert_eq!(chosen(&["2001:db8::2"]).unwrap(), ["2001:db8::2"]);
         assert!(matches!(chosen(&["wlan1"]), Err(PlanError::Unknown(name, _)) if name == "wlan1"));
     }
 
@@ -361,6 +363,7 @@ mod tests {
         assert!(found(&|s| s.endpoints.clear()).contains("no endpoint has the flag subflow"));
         assert!(found(&|s| s.endpoints[1].interface = None).contains("bound to no interface"));
         assert!(found(&|s| s.endpoints[1].address = "10.9.9.9".parse().unwrap()).contains("no interface has"));
+        assert!(found(&|s| s.paths[1].preferred = false).contains("leave wwan0 from another address"));
         assert!(found(&|s| s.paths[1].strict_filter = true).contains("wwan0 drops"));
         assert!(found(&|s| s.paths[1].interface = "wlan0".to_owned()).contains("only wlan0"));
     }
