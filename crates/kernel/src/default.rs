@@ -1,14 +1,16 @@
 //! The machine's default controller, which sockets take that ask for none.
+//!
+//! Every network namespace has its own. Only the first takes one of ours; others inherit the first's when they are made, and keep it.
 
 use std::fs;
 use std::io;
 
 use crate::error::Error;
-use crate::sysctl;
+use crate::{namespaces, sysctl};
 
-/// The setting, of the first network namespace; others take their default from it when they are made.
+/// The setting, of this thread's network namespace.
 const SETTING: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// What the setting was before it became one of ours; it goes with the next boot, as the setting does.
+/// What it was in the first one before it became one of ours; it goes with the next boot, as the setting does.
 const BEFORE: &str = "/run/manypath-default-controller";
 /// The controller that every kernel has.
 const LAST_RESORT: &str = "reno";
@@ -18,38 +20,54 @@ pub(crate) fn get() -> String {
     sysctl::read(&["net", "ipv4", "tcp_congestion_control"]).unwrap_or_default()
 }
 
-/// Makes `controller` the default, and remembers the one before if it is not one of ours.
-pub(crate) fn set(controller: &str, is_ours: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let before = get();
-    // Of two of ours, one after the other, what was before both is to come back.
-    if is_ours(&before) {
-        return write(controller);
+/// Remembers the default controller, if it is not one of ours: one of ours may become it, by this program or by hand, and what was
+/// before is to come back.
+pub(crate) fn remember(is_ours: impl Fn(&str) -> bool) -> Result<(), Error> {
+    let now = get();
+    if is_ours(&now) || !namespaces::is_first() {
+        return Ok(());
     }
-    // First of all: what cannot be given back is not taken.
-    fs::write(BEFORE, &before).map_err(|source| Error::File { path: BEFORE.into(), source })?;
-    write(controller).inspect_err(|_| {
-        // There is an error to tell already.
-        let _ = fs::remove_file(BEFORE);
-    })
+    fs::write(BEFORE, now).map_err(|source| Error::File { path: BEFORE.into(), source })
 }
 
-/// If `controller` is the default, brings back what was before, and returns it.
-pub(crate) fn give_back(controller: &str) -> Result<Option<String>, Error> {
-    if get() != controller {
-        return Ok(None);
-    }
-    let before = fs::read_to_string(BEFORE).unwrap_or_default();
-    let before = before.trim();
-    let back = if !before.is_empty() && write(before).is_ok() {
-        before
-    } else {
-        write(LAST_RESORT)?;
-        LAST_RESORT
-    };
+/// Forgets it: none of ours is loaded any more.
+pub(crate) fn forget() -> Result<(), Error> {
     match fs::remove_file(BEFORE) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::File { path: BEFORE.into(), source }),
-        _ => Ok(Some(back.to_owned())),
+        _ => Ok(()),
     }
+}
+
+/// Makes `controller` the default.
+pub(crate) fn set(controller: &str) -> Result<(), Error> {
+    write(controller)
+}
+
+/// Where a default was given back.
+#[derive(Debug, Default)]
+pub(crate) struct GivenBack {
+    /// What it is now, if it was this network namespace's.
+    pub(crate) here: Option<String>,
+    /// In how many others.
+    pub(crate) elsewhere: usize,
+}
+
+/// Wherever `controller` is the default, brings back what was before.
+pub(crate) fn give_back(controller: &str) -> Result<GivenBack, Error> {
+    let before = fs::read_to_string(BEFORE).unwrap_or_default();
+    let before = before.trim();
+    let change = || -> Result<Option<String>, Error> {
+        if get() != controller {
+            return Ok(None);
+        }
+        if before.is_empty() || write(before).is_err() {
+            write(LAST_RESORT)?;
+        }
+        Ok(Some(get()))
+    };
+    let here = change()?;
+    let elsewhere = namespaces::in_others(change).into_iter().filter(|result| matches!(result, Ok(Some(_)))).count();
+    Ok(GivenBack { here, elsewhere })
 }
 
 fn write(controller: &str) -> Result<(), Error> {

@@ -23,6 +23,8 @@ mod layout;
 mod loader;
 #[cfg(feature = "kernel")]
 mod maps;
+#[cfg(feature = "kernel")]
+mod namespaces;
 mod netlink;
 pub mod path_manager;
 pub mod paths;

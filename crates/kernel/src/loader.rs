@@ -39,12 +39,20 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
     fit()?;
     hear();
     let (_lock, mounted) = pins::prepare()?;
+    let held = pins::list()?;
+    let remembered = default::remember(|name| held.iter().any(|ours| ours == name));
+    if request.as_default {
+        // What cannot be given back is not taken.
+        remembered?;
+    }
     let mut done = Vec::new();
     if let Err(error) = load_all(&wanted, request, &mut done) {
         for name in done {
             default::give_back(&name)?;
             remove(&name)?;
         }
+        // There is an error to tell already.
+        let _ = forget_default();
         return Err(error);
     }
     Ok(Loaded { controllers: done, mounted })
@@ -55,8 +63,7 @@ fn load_all(wanted: &[(Instance, Vec<Setting>)], request: &Request, done: &mut V
         load_one(instance, settings, request.connections)?;
         done.push(instance.name.clone());
         if request.as_default {
-            let ours = pins::list()?;
-            default::set(&instance.name, |name| ours.iter().any(|held| held == name))?;
+            default::set(&instance.name)?;
         }
     }
     Ok(())
@@ -75,12 +82,20 @@ pub fn unload(names: &[String]) -> Result<Unloaded, Error> {
         [] => held,
         names => names.iter().map(|name| Ok(called(&held, name)?.to_owned())).collect::<Result<_, Error>>()?,
     };
-    let mut default = None;
+    let (mut default, mut namespaces) = (None, 0);
     for name in &wanted {
-        default = default::give_back(name)?.or(default);
+        let given_back = default::give_back(name)?;
+        default = given_back.here.or(default);
+        namespaces += given_back.elsewhere;
         remove(name)?;
     }
-    Ok(Unloaded { controllers: wanted, default })
+    forget_default()?;
+    Ok(Unloaded { controllers: wanted, default, namespaces })
+}
+
+/// Forgets what the default was if none of ours is loaded any more.
+fn forget_default() -> Result<(), Error> {
+    if pins::list()?.is_empty() { default::forget() } else { Ok(()) }
 }
 
 /// Changes parameters of a controller that is loaded.

@@ -36,4 +36,6 @@ pub struct Unloaded {
     pub controllers: Vec<String>,
     /// The machine's default controller, if it was one of them before.
     pub default: Option<String>,
+    /// Other network namespaces whose default was one of them, and is what was before.
+    pub namespaces: usize,
 }

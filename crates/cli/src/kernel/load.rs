@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use manypath_core::AlgorithmSpec;
 use manypath_kernel::{Request, Setting, engine};
 
-use crate::output;
+use crate::output::{self, counted};
 
 /// Load congestion controllers into the kernel
 ///
@@ -42,7 +42,8 @@ pub(crate) struct Load {
 
 /// Remove controllers from the kernel
 ///
-/// Connections that use one go on with it; new ones cannot take it. If it was the machine's default, the one before is again.
+/// Connections that use one go on with it; new ones cannot take it. If it was the machine's default, the one before is again, in
+/// the network namespaces that have inherited it too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath kernel unload lia\n  manypath kernel unload")]
 pub(crate) struct Unload {
@@ -102,7 +103,11 @@ pub(crate) fn unload(args: &Unload) -> Result<()> {
         output::line(&format!("removed {name}"))?;
     }
     if let Some(default) = unloaded.default {
-        output::line(&format!("the machine's default controller is {default} again"))?;
+        output::line(&format!("the machine's default controller is now {default}"))?;
+    }
+    if unloaded.namespaces > 0 {
+        let namespaces = counted(unloaded.namespaces, "other network namespace", "other network namespaces");
+        output::line(&format!("the default controller of {namespaces} is what was before"))?;
     }
     if unloaded.controllers.is_empty() {
         output::line("nothing is loaded")?;
