@@ -11,11 +11,11 @@ use manypath_quic::{Connection, RecvFlow, SendFlow};
 use sha2::Sha256;
 
 use crate::client::{self, AlgorithmArgs, ClientArgs};
-use crate::files::Hash;
 use crate::files::arriving::{Arriving, SUFFIX};
 use crate::files::incoming::{Incoming, ReceiveError};
 use crate::files::store::StoreError;
 use crate::files::wire::{self, End, Frame};
+use crate::files::{Hash, while_wanted};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::{self, Position, Side};
@@ -70,8 +70,8 @@ fn destination(args: &Args) -> Result<PathBuf> {
     })
 }
 
-/// Opens the part of `file`, and hashes what is there.
-fn open(file: &Path) -> Result<(Arriving, Sha256, u64)> {
+/// Opens the part of `file`, and hashes what is there, while that is `wanted`.
+fn open(file: &Path, wanted: &dyn Fn() -> bool) -> Result<(Arriving, Sha256, u64)> {
     let name = file.file_name().with_context(|| format!("{} names no file", file.display()))?;
     // The complete part is renamed over what is there: over a device that would be the end of the device, for all programs.
     if file.metadata().is_ok_and(|found| !found.is_file()) {
@@ -81,7 +81,7 @@ fn open(file: &Path) -> Result<(Arriving, Sha256, u64)> {
     let dir = Dir::open_ambient_dir(parent, ambient_authority());
     let dir = dir.with_context(|| format!("cannot open the folder {}", parent.display()))?;
     let mut arriving = Arriving::open(dir, name).map_err(of_own)?;
-    let (hasher, length) = arriving.resume(u64::MAX)?;
+    let (hasher, length) = arriving.resume(u64::MAX, wanted)?;
     Ok((arriving, hasher, length))
 }
 
@@ -102,9 +102,13 @@ fn of_own(error: StoreError) -> anyhow::Error {
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let file = destination(args)?;
     let trace = ScheduleTrace::open(&args.trace)?;
-    let opened = {
+    let opening = {
         let file = file.clone();
-        tokio::task::spawn_blocking(move || open(&file)).await?
+        while_wanted(move |wanted| open(&file, wanted))
+    };
+    let opened = tokio::select! {
+        opened = opening => opened?,
+        () = interrupt.wait() => bail!("interrupted"),
     };
     let part = opened.with_context(|| format!("cannot write {}", file.display()))?;
     let connection = tokio::select! {

@@ -10,6 +10,7 @@ use manypath_quic::Connection;
 use crate::CheckFailed;
 use crate::client::{self, AlgorithmArgs, ClientArgs};
 use crate::files::outgoing::{Outgoing, SendError};
+use crate::files::while_wanted;
 use crate::files::wire::{self, Frame, ReadError, Refusal};
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -120,7 +121,10 @@ async fn store(args: &Args, target: &Target, (file, opened): (File, Metadata), c
         Frame::Have { length, hash } if length <= size => (length, hash),
         other => return Err(unexpected(other, &target.path)),
     };
-    let outgoing = tokio::task::spawn_blocking(move || Outgoing::new(file, opened, have, hash)).await??;
+    let outgoing = tokio::select! {
+        outgoing = while_wanted(move |wanted| Outgoing::new(file, opened, have, hash, wanted)) => outgoing??,
+        _ = connection.closed() => return Err(given_up(connection, Err(ReadError::Ended), &target.path).await),
+    };
     let from = outgoing.from();
     if from > 0 {
         output::note(format_args!("Going on after {:.1} that the server has.", manypath_core::Bytes::new(from)));

@@ -6,18 +6,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use manypath_quic::Connection;
+use manypath_quic::{Connection, FlowError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tracing::{debug, info};
 
-use crate::files::Hash;
 use crate::files::arriving::Arriving;
 use crate::files::incoming::{Incoming, ReceiveError};
 use crate::files::outgoing::{Outgoing, SendError};
 use crate::files::patient::Patient;
 use crate::files::store::{Store, StoreError};
 use crate::files::wire::{self, Direction, Frame, ReadError, Refusal};
+use crate::files::{Hash, while_wanted};
 use crate::perf;
 use crate::progress::Position;
 
@@ -132,7 +132,7 @@ impl Service {
             }
             Frame::Put { path, size } => {
                 info!(path, size, "put");
-                self.put(send, receive, &path, size).await
+                self.put(connection, send, receive, &path, size).await
             }
             Frame::Perf { direction, duration_ms } => {
                 if self.store.is_some() {
@@ -161,7 +161,7 @@ impl Service {
     ) -> Result<(), Failure> {
         let (file, opened): (File, _) = self.store()?.read(path)?;
         let size = opened.len();
-        let outgoing = blocking(move || Outgoing::new(file, opened, have, hash)).await??;
+        let outgoing = while_there(connection, move |wanted| Outgoing::new(file, opened, have, hash, wanted)).await??;
         wire::write(send, &Frame::File { size, from: outgoing.from() }).await?;
         let retransmitted = || connection.stats().retransmitted.get();
         let end = outgoing.send(send, limit, &Position::default(), retransmitted).await?;
@@ -171,13 +171,15 @@ impl Service {
 
     async fn put(
         &self,
+        connection: &Connection,
         send: &mut (impl AsyncWrite + Unpin),
         receive: &mut (impl AsyncRead + Unpin),
         path: &str,
         size: u64,
     ) -> Result<(), Failure> {
         let arriving = self.store()?.write(path)?;
-        let (arriving, hasher, length) = blocking(move || resume(arriving, size)).await??;
+        let (arriving, hasher, length) =
+            while_there(connection, move |wanted| resume(arriving, size, wanted)).await??;
         wire::write(send, &Frame::Have { length, hash: Hash::of(&hasher) }).await?;
         let patience = self.patience + time_to_hash(length);
         let (arriving, hasher, length) = match within(patience, wire::read(receive)).await?? {
@@ -244,8 +246,12 @@ impl Service {
 }
 
 /// What is there of an earlier attempt at a file of `size` bytes.
-fn resume(mut arriving: Arriving, size: u64) -> Result<(Arriving, sha2::Sha256, u64), StoreError> {
-    let (hasher, length) = arriving.resume(size)?;
+fn resume(
+    mut arriving: Arriving,
+    size: u64,
+    wanted: &dyn Fn() -> bool,
+) -> Result<(Arriving, sha2::Sha256, u64), StoreError> {
+    let (hasher, length) = arriving.resume(size, wanted)?;
     Ok((arriving, hasher, length))
 }
 
@@ -257,6 +263,17 @@ fn restart(mut arriving: Arriving) -> Result<Arriving, StoreError> {
 /// Runs file operations where they hold nobody up.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+/// Hashes where it holds nobody up, no longer than the client is there.
+async fn while_there<T: Send + 'static>(
+    connection: &Connection,
+    work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::select! {
+        outcome = while_wanted(work) => Ok(outcome?),
+        reason = connection.closed() => Err(io::Error::from(FlowError::Closed(reason)).into()),
+    }
 }
 
 /// Waits for a client's next words, but not for ever.

@@ -134,6 +134,32 @@ fn a_put_goes_on_after_an_interruption() {
     assert_eq!(fs::read(place.path("served/f")).unwrap(), content);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn nobody_waits_for_the_hash_of_a_part_after_ctrl_c() {
+    let place = Place::new();
+    // Parts that take hours to hash, and little space.
+    for name in ["f", "served/f.part", "g.part"] {
+        fs::File::create(place.path(name)).unwrap().set_len(1 << 40).unwrap();
+    }
+    let hashes = |process: u32| {
+        wait_until("it reads the part", || {
+            let read = fs::read_to_string(format!("/proc/{process}/io")).unwrap();
+            let bytes = read.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+            bytes.parse::<u64>().unwrap() > 30_000_000
+        });
+    };
+    let server = Server::start(&place, &["--writable"]);
+    let spawn = |mut command: Command| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let get = spawn(server.get("f", &place.path("g")));
+    hashes(get.id());
+    interrupt(get).fails_with(&["interrupted"]);
+    let mut put = spawn(server.put(&place.path("f"), "f"));
+    hashes(server.id());
+    assert_eq!(server.interrupt().code, Some(0));
+    assert_eq!(put.wait().unwrap().code(), Some(2));
+}
+
 /// While the client hashes what the server says it has, the server gives up: it takes no more, whether or not it says why.
 #[test]
 fn a_put_that_the_server_gives_up_is_an_error() {

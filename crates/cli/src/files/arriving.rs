@@ -62,13 +62,14 @@ impl Arriving {
         Ok(Self { dir, name: name.to_owned(), part, file })
     }
 
-    /// Hashes what is there of an earlier attempt; more than `limit` bytes are not of the same file and are forgotten.
-    pub(crate) fn resume(&mut self, limit: u64) -> io::Result<(Sha256, u64)> {
+    /// Hashes what is there of an earlier attempt; more than `limit` bytes are not of the same file and are forgotten. Reads
+    /// that much, while it is `wanted`: call it where blocking is allowed.
+    pub(crate) fn resume(&mut self, limit: u64, wanted: &dyn Fn() -> bool) -> io::Result<(Sha256, u64)> {
         if self.file.metadata()?.len() > limit {
             self.restart()?;
         }
         self.file.seek(SeekFrom::Start(0))?;
-        super::hash_prefix(&mut self.file, limit)
+        super::hash_prefix(&mut self.file, limit, wanted)
     }
 
     /// Forgets what is there.
@@ -142,8 +143,8 @@ mod tests {
         arriving.write_all(b"hel").unwrap();
         assert_eq!(arriving.keep().unwrap(), 3);
         let mut arriving = open(&folder).unwrap();
-        let (hasher, length) = arriving.resume(5).unwrap();
-        let (expected, _) = super::super::hash_prefix(&mut &b"hel"[..], 3).unwrap();
+        let (hasher, length) = arriving.resume(5, &|| true).unwrap();
+        let (expected, _) = super::super::hash_prefix(&mut &b"hel"[..], 3, &|| true).unwrap();
         assert_eq!((length, Hash::of(&hasher)), (3, Hash::of(&expected)));
         arriving.write_all(b"lo").unwrap();
         arriving.commit().unwrap();
@@ -155,7 +156,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("f.part"), "much too long").unwrap();
         let mut arriving = open(&folder).unwrap();
-        assert_eq!(arriving.resume(5).unwrap().1, 0);
+        assert_eq!(arriving.resume(5, &|| true).unwrap().1, 0);
         assert_eq!(arriving.keep().unwrap(), 0);
         assert!(!folder.path().join("f.part").exists(), "an empty part is not worth keeping");
     }

@@ -54,10 +54,16 @@ impl SendError {
 
 impl Outgoing {
     /// Prepares `file`, `opened` in that state, whose first `have` bytes the peer says it has with hash `hash`. If they are
-    /// not the same the whole file is to be sent. Reads that much: call it where blocking is allowed.
-    pub(crate) fn new(mut file: File, opened: Metadata, have: u64, hash: Hash) -> Result<Self, StoreError> {
+    /// not the same the whole file is to be sent. Reads that much, while it is `wanted`: call it where blocking is allowed.
+    pub(crate) fn new(
+        mut file: File,
+        opened: Metadata,
+        have: u64,
+        hash: Hash,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Self, StoreError> {
         if have > 0 && have <= opened.len() {
-            let (hasher, read) = hash_prefix(&mut file, have)?;
+            let (hasher, read) = hash_prefix(&mut file, have, wanted)?;
             if read == have && Hash::of(&hasher) == hash {
                 return Ok(Self { file, opened, from: have, hasher });
             }

@@ -32,6 +32,16 @@ impl Client {
         Self { service, connection, folder, _server: server }
     }
 
+    /// Waits until so many requests are being served.
+    async fn served(&self, requests: usize) {
+        let so = async {
+            while self.service.requests.available_permits() != MAX_REQUESTS - requests {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, so).await.expect("not so many requests are served");
+    }
+
     /// Sends a request, and reads the answer's first frame.
     async fn ask(&self, request: &Frame) -> (SendFlow, RecvFlow, Frame) {
         let (mut send, mut receive) = self.connection.open_flow().await.unwrap();
@@ -53,12 +63,7 @@ async fn a_client_that_reads_nothing_is_given_up() {
     let (_send, mut receive, answer) = client.ask(&get).await;
     assert_eq!(answer, Frame::File { size: 1_000_000, from: 0 });
     assert_eq!(client.service.requests.available_permits(), MAX_REQUESTS - 1);
-    let given_up = async {
-        while client.service.requests.available_permits() < MAX_REQUESTS {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(LIMIT, given_up).await.expect("the request goes on");
+    client.served(0).await;
     // What was cut off does not end in order.
     let end = loop {
         if let Err(error) = next(&mut receive).await {
@@ -95,6 +100,26 @@ async fn a_client_may_take_the_time_to_hash_its_part() {
     wire::write(&mut send, &Frame::From { from: size }).await.unwrap();
     wire::write(&mut send, &Frame::End(End { length: size, hash, retransmitted: 0 })).await.unwrap();
     assert_eq!(next(&mut receive).await.unwrap(), Frame::Done { length: size, hash });
+}
+
+#[tokio::test]
+async fn what_a_client_that_has_left_asked_for_is_not_hashed() {
+    let client = Client::new(PATIENCE).await;
+    let size = 1 << 40; // hours
+    for name in ["f", "g.part"] {
+        std::fs::File::create(client.folder.path().join(name)).unwrap().set_len(size).unwrap();
+    }
+    let get = Frame::Get { path: "f".to_owned(), have: size, hash: Hash([0; 32]), limit_ms: 0 };
+    let mut flows = Vec::new();
+    for request in [get, Frame::Put { path: "g".to_owned(), size }] {
+        let (mut send, receive) = client.connection.open_flow().await.unwrap();
+        wire::write(&mut send, &request).await.unwrap();
+        flows.push((send, receive));
+    }
+    client.served(2).await;
+    client.connection.close(0, "");
+    // That the threads have stopped is seen by the end of this test: its runtime waits for them.
+    client.served(0).await;
 }
 
 #[test]

@@ -67,10 +67,17 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Said {
     manypath(args).output().unwrap().into()
 }
 
-/// Asks a process to end, as Ctrl-C does, and waits.
-pub(crate) fn interrupt(child: Child) -> Said {
+/// Asks a process to end, as Ctrl-C does, and waits. One that does not is killed, which its exit code tells.
+pub(crate) fn interrupt(mut child: Child) -> Said {
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() >= deadline {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
     child.wait_with_output().unwrap().into()
 }
 
@@ -149,6 +156,10 @@ impl Server {
             .find_map(|word| word.trim_start_matches('\'').split('/').next()?.parse().ok())
             .expect("it has an address");
         Self { process: Some(process), address, pin: words[position + 1].to_owned(), command: line.trim().to_owned() }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.as_ref().unwrap().id()
     }
 
     /// Ends it without warning.

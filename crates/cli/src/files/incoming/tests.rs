@@ -31,7 +31,7 @@ fn file(content: &[u8]) -> (File, Metadata) {
 /// What is sent of `content` to a peer that has the first `have` bytes of it.
 fn outgoing(content: &[u8], have: usize) -> Outgoing {
     let (file, opened) = file(content);
-    Outgoing::new(file, opened, have as u64, hashed(&content[..have]).1).unwrap()
+    Outgoing::new(file, opened, have as u64, hashed(&content[..have]).1, &|| true).unwrap()
 }
 
 fn hashed(content: &[u8]) -> (Sha256, Hash) {
@@ -44,7 +44,7 @@ fn hashed(content: &[u8]) -> (Sha256, Hash) {
 fn transfer(content: &[u8], have: &[u8]) -> (Written<Vec<u8>>, End) {
     let (hasher, hash) = hashed(have);
     let (file, opened) = file(content);
-    let outgoing = Outgoing::new(file, opened, have.len() as u64, hash).unwrap();
+    let outgoing = Outgoing::new(file, opened, have.len() as u64, hash, &|| true).unwrap();
     let from = outgoing.from();
     runtime().block_on(async {
         let (mut near, mut far) = tokio::io::duplex(1000);
@@ -116,7 +116,7 @@ fn a_file_that_changes_is_noticed() {
     for change in [shrink, rewrite] {
         let (file, opened) = file(&content);
         let hash = hashed(&content[..250_000]).1;
-        let outgoing = Outgoing::new(file.try_clone().unwrap(), opened, 250_000, hash).unwrap();
+        let outgoing = Outgoing::new(file.try_clone().unwrap(), opened, 250_000, hash, &|| true).unwrap();
         assert_eq!(outgoing.from(), 250_000);
         change(&file);
         let outcome = runtime().block_on(async {
