@@ -10,8 +10,9 @@ use tokio::task::JoinSet;
 
 use crate::client::{self, AlgorithmArgs, ClientArgs, parse_duration};
 use crate::files::Hash;
-use crate::files::incoming::ReceiveError;
+use crate::files::incoming::{self, ReceiveError};
 use crate::files::outgoing::SendError;
+use crate::files::patient::Patient;
 use crate::files::wire::{self, Direction, End, Frame, MAX_DATA, ReadError};
 use crate::interrupt::Interrupt;
 use crate::output::{self, rounded};
@@ -329,8 +330,9 @@ pub(crate) async fn receive(
     silence: Duration,
     position: &Position,
 ) -> Result<End, ReceiveError> {
+    let mut flow = Patient::new(flow, silence);
     loop {
-        match tokio::time::timeout(silence, wire::read(flow)).await.map_err(|_| ReceiveError::Silent(silence))?? {
+        match incoming::next(&mut flow).await? {
             Frame::Data(content) => position.add(content.len()),
             Frame::End(end) if end.length == position.get() => return Ok(end),
             Frame::Error { refusal, message } => return Err(ReceiveError::Refused { refusal, message }),

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::Hash;
+use super::patient::Patient;
 use super::wire::{self, End, Frame, ReadError, Refusal};
 use crate::progress::Position;
 
@@ -59,6 +60,14 @@ pub(crate) enum ReceiveError {
     Writing,
 }
 
+/// The next frame of a body, which may come slowly.
+pub(crate) async fn next(flow: &mut Patient<impl AsyncRead + Unpin>) -> Result<Frame, ReceiveError> {
+    wire::read(flow).await.map_err(|error| match error {
+        ReadError::Flow(error) if error.kind() == io::ErrorKind::TimedOut => ReceiveError::Silent(flow.patience()),
+        error => error.into(),
+    })
+}
+
 impl<S: Write + Send + 'static> Incoming<S> {
     /// Starts to write to `sink`, which holds `length` bytes already, hashed by `hasher`.
     pub(crate) fn start(sink: S, hasher: Sha256, length: u64) -> Self {
@@ -76,9 +85,9 @@ impl<S: Write + Send + 'static> Incoming<S> {
         position: &Position,
     ) -> Result<End, ReceiveError> {
         position.set(self.length);
+        let mut flow = Patient::new(flow, silence);
         loop {
-            let frame = tokio::time::timeout(silence, wire::read(flow)).await;
-            match frame.map_err(|_| ReceiveError::Silent(silence))?? {
+            match next(&mut flow).await? {
                 Frame::Data(piece) => {
                     let length = piece.len();
                     if length as u64 > size - self.length {

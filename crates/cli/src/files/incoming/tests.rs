@@ -5,6 +5,8 @@ use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::time::SystemTime;
 
+use tokio::io::AsyncWriteExt as _;
+
 use super::super::outgoing::{Outgoing, SendError};
 use super::*;
 
@@ -163,6 +165,32 @@ fn silence_ends_the_wait() {
         incoming.receive(&mut far, 10, Duration::from_millis(10), &Position::default()).await
     });
     assert!(matches!(outcome, Err(ReceiveError::Silent(_))));
+}
+
+#[test]
+fn content_that_comes_slowly_is_no_silence() {
+    let patience = Duration::from_millis(500);
+    let (outcome, written) = runtime().block_on(async {
+        let mut bytes = Vec::new();
+        wire::write(&mut bytes, &Frame::Data(vec![1; 10])).await.unwrap();
+        wire::write(&mut bytes, &Frame::End(End { length: 10, hash: hashed(&[1; 10]).1, retransmitted: 0 }))
+            .await
+            .unwrap();
+        let (mut near, mut far) = tokio::io::duplex(1000);
+        let sending = tokio::spawn(async move {
+            // A frame of 53 bytes takes longer than the patience.
+            for piece in bytes.chunks(5) {
+                near.write_all(piece).await.unwrap();
+                tokio::time::sleep(patience / 5).await;
+            }
+        });
+        let mut incoming = Incoming::start(Vec::new(), Sha256::new(), 0);
+        let outcome = incoming.receive(&mut far, 10, patience, &Position::default()).await;
+        sending.await.unwrap();
+        (outcome, incoming.finish().await.unwrap().sink)
+    });
+    outcome.unwrap();
+    assert_eq!(written, [1; 10]);
 }
 
 /// A disk that is full after a few bytes.
