@@ -3,12 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::builder::NonEmptyStringValueParser;
 use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
-use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathTerms, Trust, Wish};
+use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathState, PathTerms, Trust, Wish};
 use rustix::io::Errno;
 use tokio::net::UdpSocket;
 
@@ -265,6 +265,19 @@ impl ClientArgs {
         Ok(())
     }
 
+    /// Waits until nothing has been heard from the server for --timeout, on any path; returns that as an error.
+    pub(crate) async fn unheard(&self, connection: &Connection) -> anyhow::Error {
+        let mut heard = Instant::now();
+        while heard.elapsed() < self.timeout {
+            tokio::time::sleep(LISTENING).await;
+            if connection.stats().paths.iter().any(|path| path.state == PathState::Active) {
+                heard = Instant::now();
+            }
+        }
+        let span = self.timeout;
+        anyhow!("nothing was heard from the server for {span:?}: check that it runs and that a path to it works")
+    }
+
     /// Opens a connection to `host` that sends with the given algorithms and asks the server to send with them.
     pub(crate) async fn connect(
         &self,
@@ -329,6 +342,9 @@ async fn is_absent(interface: &str) -> bool {
 fn interfaces(table: &str) -> Vec<&str> {
     table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim()).collect()
 }
+
+/// How often to ask whether a path is heard.
+const LISTENING: Duration = Duration::from_millis(100);
 
 /// How long to wait until the server knows that the connection is closed.
 const GOODBYE: Duration = Duration::from_secs(1);

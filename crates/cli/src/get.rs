@@ -140,6 +140,7 @@ async fn fetch(
     let request = Request { path: &args.target.path, have, hash: Hash::of(&hasher), limit_ms: 0 };
     let asked = tokio::select! {
         asked = request.send(connection) => asked,
+        error = args.client.unheard(connection) => Err(error),
         () = interrupt.wait() => Err(anyhow!("interrupted")),
     };
     let answer = match asked {

@@ -155,6 +155,7 @@ async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> 
     let outcome = tokio::select! {
         outcome = measured(args, host, &connection) => outcome,
         () = interrupt.wait() => Err(anyhow::anyhow!("interrupted")),
+        error = args.connection.unheard(&connection) => Err(error),
     };
     client::goodbye(&connection).await;
     trace.finish(outcome)

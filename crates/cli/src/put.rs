@@ -70,6 +70,9 @@ fn open(path: &Path) -> Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
+/// What becomes of a file that this side stops sending.
+const KEPT: &str = "the server keeps what has arrived, and the same command goes on from there";
+
 /// Runs the command.
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let target = target(args)?;
@@ -81,9 +84,8 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     };
     let outcome = tokio::select! {
         outcome = store(args, &target, (file, opened), &connection) => outcome,
-        () = interrupt.wait() => {
-            Err(anyhow!("interrupted; the server keeps what has arrived, and the same command goes on from there"))
-        }
+        () = interrupt.wait() => Err(anyhow!("interrupted; {KEPT}")),
+        error = args.client.unheard(&connection) => Err(error.context(KEPT)),
     };
     client::goodbye(&connection).await;
     trace.finish(outcome)

@@ -134,6 +134,22 @@ fn a_put_goes_on_after_an_interruption() {
     assert_eq!(fs::read(place.path("served/f")).unwrap(), content);
 }
 
+#[test]
+fn a_put_gives_up_a_server_that_is_not_heard() {
+    let place = Place::new();
+    place.file("f", 30_000_000);
+    let server = Server::start(&place, &["--writable"]);
+    let relay = slow_link(server.address);
+    let (path, file, target) = (through(&relay), place.path("f"), format!("{}/f", server.address));
+    let args = ["put", file.to_str().unwrap(), &target, "--pin", &server.pin, "--path", &path, "--timeout", "2s"];
+    let put = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("served/f.part") > 1_000_000);
+    let stopped = Command::new("kill").args(["-STOP", &server.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    let said: support::Said = put.wait_with_output().unwrap().into();
+    said.fails_with(&["the server keeps what has arrived", "nothing was heard from the server for 2s"]);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn nobody_waits_for_the_hash_of_a_part_after_ctrl_c() {
