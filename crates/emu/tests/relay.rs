@@ -285,6 +285,20 @@ fn memory_is_bounded_whatever_the_link() {
 }
 
 #[test]
+fn several_may_ask_at_once() {
+    let relay = Arc::new(setup(link(100.0), link(100.0)).1);
+    let (done, answers) = std::sync::mpsc::channel();
+    for _ in 0..8 {
+        let (relay, done) = (relay.clone(), done.clone());
+        thread::spawn(move || done.send((0..500).all(|_| relay.stats().is_ok())));
+    }
+    for _ in 0..8 {
+        // Nothing comes over the links that would wake the relay for an asker whose wake went with another's.
+        assert!(answers.recv_timeout(PATIENCE).expect("each asker has its answers"));
+    }
+}
+
+#[test]
 fn clients_are_bounded() {
     let target = socket();
     let mut config = RelayConfig::new(local(), target.local_addr().unwrap(), link(100.0), link(100.0), 1);

@@ -181,15 +181,18 @@ impl Engine {
                 self.receive(usize::try_from(*mark).unwrap_or(usize::MAX));
                 self.release();
             }
-            // Commands come with a wake that no device reports, or are found when devices are readable.
-            match self.commands.try_recv() {
-                Ok(Command::Stats(reply)) => {
-                    let reading = self.reading();
-                    // An asker that has gone away needs no answer.
-                    let _ = reply.try_send(reading);
+            // Commands come with a wake that no device reports, or are found when devices are readable. All of them, since wakes of
+            // several askers are one.
+            loop {
+                match self.commands.try_recv() {
+                    Ok(Command::Stats(reply)) => {
+                        let reading = self.reading();
+                        // An asker that has gone away needs no answer.
+                        let _ = reply.try_send(reading);
+                    }
+                    Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(self.reading()),
+                    Err(TryRecvError::Empty) => break,
                 }
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(self.reading()),
-                Err(TryRecvError::Empty) => {}
             }
         }
     }
