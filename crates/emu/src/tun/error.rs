@@ -2,6 +2,7 @@
 
 use std::io;
 
+use manypath_core::Bytes;
 use manypath_link::ConfigError;
 
 use crate::system::SystemError;
@@ -16,6 +17,33 @@ pub enum TunError {
     /// More paths than there are addresses for.
     #[error("{0} different paths: at most {most} can be emulated", most = crate::tun::MAX_PATHS)]
     TooManyPaths(usize),
+    /// More paths than a Multipath TCP connection can have subflows.
+    #[error(
+        "the scenario's first connection has {0} paths, and a connection of Multipath TCP has at most {most} subflows: give it \
+         fewer paths, or leave Multipath TCP out (--no-mptcp)",
+        most = crate::tun::mptcp::MOST + 1
+    )]
+    TooManySubflows(usize),
+    /// A queue in bytes is too short for full packets of a path.
+    #[error(
+        "the link '{link}': its queue of {queue} never has room for a full packet of {device}, which has {packet}: write queue = \
+         \"{packet}\" or more, or queue = \"1packet\""
+    )]
+    QueueBelowPacket {
+        /// Which link.
+        link: String,
+        /// Its limit.
+        queue: Bytes,
+        /// The path's device.
+        device: String,
+        /// The path's MTU, with what is added to it on the links.
+        packet: Bytes,
+    },
+    /// The sources send more packets than can be followed in real time.
+    #[error(
+        "the sources send {0:.0} packets a second: at most 10 million can be emulated, so give larger packets or lower rates"
+    )]
+    TooManyPackets(f64),
     /// A link makes no sense.
     #[error("the link '{name}': {reason}")]
     Link {

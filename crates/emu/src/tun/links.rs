@@ -13,7 +13,7 @@ use crate::tun::device::Device;
 use crate::tun::engine::{Command, Engine};
 use crate::tun::error::TunError;
 use crate::tun::namespace::Namespace;
-use crate::tun::plan::{MAX_PATHS, PathPlan, TunConfig};
+use crate::tun::plan::{PathPlan, TunConfig};
 use crate::tun::stats::TunStats;
 use crate::wait::Waker;
 
@@ -37,9 +37,7 @@ impl TunLinks {
     ///
     /// A link that makes no sense, or what the operating system refused; nothing is left behind then.
     pub fn start(config: &TunConfig) -> Result<Self, TunError> {
-        if config.paths.len() > MAX_PATHS {
-            return Err(TunError::TooManyPaths(config.paths.len()));
-        }
+        config.check()?;
         let (client, at_client) = end(Side::Client, config)?;
         let (server, at_server) = end(Side::Server, config)?;
         let devices = at_client.into_iter().zip(at_server).map(|(client, server)| [client.queue, server.queue]);

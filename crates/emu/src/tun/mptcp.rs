@@ -38,7 +38,7 @@ const FLAG_BACKUP: u32 = 4;
 const AF_INET: u16 = 2;
 
 /// The most extra subflows of a connection, and the most endpoints, that the kernel takes (net/mptcp, `MPTCP_PM_ADDR_MAX`).
-const MOST: u32 = 8;
+pub(crate) const MOST: u32 = 8;
 
 /// The path manager.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl PathManager {
 
     /// Sets how many subflows a connection may have besides its first.
     pub(crate) fn set_limits(&mut self, subflows: u32) -> Result<(), SystemError> {
-        let attributes = vec![number(ACCEPTED_ADDRESSES, 0), number(SUBFLOWS, subflows.min(MOST))];
+        let attributes = vec![number(ACCEPTED_ADDRESSES, 0), number(SUBFLOWS, subflows)];
         self.command(SET_LIMITS, attributes, "set the limits of Multipath TCP")
     }
 

@@ -3,14 +3,18 @@
 use std::net::Ipv4Addr;
 
 use manypath_core::{Bytes, Priority};
-use manypath_link::LinkConfig;
+use manypath_link::{LinkConfig, QueueLimit};
 use manypath_scenario::{Connection, Scenario, Source};
 
 use crate::config::{MEMORY_CEILING, memory_need};
 use crate::tun::error::TunError;
+use crate::tun::mptcp::MOST;
 
 /// The most paths: each has a network 10.N.0.0 of its own.
 pub const MAX_PATHS: usize = 64;
+
+/// The most packets a second of all sources: the links' thread cannot follow many more.
+const MAX_PACKETS: f64 = 10e6;
 
 /// The smallest MTU of a path, octets: every IPv4 host accepts packets of this size (RFC 791 s3.1).
 const LEAST_MTU: u16 = 576;
@@ -126,6 +130,32 @@ impl TunConfig {
         Ok(config)
     }
 
+    /// Whether it can be emulated.
+    pub(crate) fn check(&self) -> Result<(), TunError> {
+        if self.paths.len() > MAX_PATHS {
+            return Err(TunError::TooManyPaths(self.paths.len()));
+        }
+        if self.mptcp && self.mptcp_paths.len() > MOST as usize + 1 {
+            return Err(TunError::TooManySubflows(self.mptcp_paths.len()));
+        }
+        let packets = self.sources.iter().map(|source| source.rate.as_bps() / (source.packet.as_f64() * 8.0)).sum();
+        if packets > MAX_PACKETS {
+            return Err(TunError::TooManyPackets(packets));
+        }
+        self.paths.iter().try_for_each(|path| self.check_queues(path))
+    }
+
+    /// A full packet finds room on the way there. What the scenario gives the way back may be meant for acknowledgements alone.
+    fn check_queues(&self, path: &PathPlan) -> Result<(), TunError> {
+        let packet = Bytes::new(u64::from(path.mtu)) + self.overhead;
+        let short = path.forward.iter().find_map(|link| match self.links[*link].config.queue {
+            QueueLimit::Bytes(queue) if queue < packet => Some((&self.links[*link].name, queue)),
+            _ => None,
+        });
+        let Some((link, queue)) = short else { return Ok(()) };
+        Err(TunError::QueueBelowPacket { link: link.clone(), queue, device: path.device.clone(), packet })
+    }
+
     /// The names of the links, which paths list by index.
     pub fn link_names(&self) -> impl Iterator<Item = &str> {
         self.links.iter().map(|link| link.name.as_str())
@@ -203,6 +233,42 @@ mod tests {
         );
         assert_eq!(config.paths.len(), 2);
         assert_eq!(config.paths[0].forward, config.paths[1].forward);
+    }
+
+    /// A scenario of one link, and of several paths over it.
+    fn over_one_link(queue: &str, packet: &str, paths: usize, more: &str) -> TunConfig {
+        let path = "[[connection.path]]\nroute = [\"a\"]\n".repeat(paths);
+        plan(&format!(
+            "duration = \"1s\"\n[[link]]\nname = \"a\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\nqueue = \"{queue}\"\n\
+             [[connection]]\nname = \"c\"\ncc = \"reno\"\npacket = \"{packet}\"\n{path}{more}"
+        ))
+    }
+
+    #[test]
+    fn queues_in_bytes_have_room_for_what_devices_send() {
+        let mut config = over_one_link("1500B", "1500B", 1, "");
+        config.check().unwrap();
+        config.overhead = Bytes::new(38);
+        let refused = config.check().unwrap_err();
+        assert!(matches!(&refused, TunError::QueueBelowPacket { packet, .. } if packet.get() == 1538), "{refused}");
+        // Devices take no MTU as small as the scenario's packets.
+        let refused = over_one_link("500B", "400B", 1, "").check().unwrap_err();
+        assert!(matches!(&refused, TunError::QueueBelowPacket { packet, .. } if packet.get() == 576), "{refused}");
+        over_one_link("1packet", "400B", 1, "").check().unwrap();
+    }
+
+    #[test]
+    fn what_the_kernel_or_the_thread_could_not_do_is_refused_beforehand() {
+        over_one_link("9packets", "1500B", 9, "").check().unwrap();
+        let mut config = over_one_link("9packets", "1500B", 10, "");
+        assert!(matches!(config.check(), Err(TunError::TooManySubflows(10))));
+        config.mptcp = false;
+        config.check().unwrap();
+        let source =
+            |rate: &str| format!("[[source]]\nname = \"s\"\nroute = [\"a\"]\nrate = \"{rate}\"\npacket = \"1B\"\n");
+        over_one_link("9packets", "1500B", 1, &source("80Mbit")).check().unwrap();
+        let refused = over_one_link("9packets", "1500B", 1, &source("8Gbit")).check();
+        assert!(matches!(refused, Err(TunError::TooManyPackets(_))));
     }
 
     #[test]
