@@ -179,6 +179,21 @@ fn claims_of_an_algorithm_fail_when_it_is_another() {
 }
 
 #[test]
+fn a_claim_that_loses_its_number_no_longer_holds() {
+    let folder = folder();
+    let experiments = folder.path().join("experiments");
+    let none = EXPERIMENT.replace("connection.mp.goodput_bps / 1Mbit", "connection.mp.goodput_bps * 0 / 0");
+    std::fs::write(experiments.join("small.toml"), none).unwrap();
+    let held = "[\"small\"]\n\"lia-starts-faster\" = { quick = \"holds\" }\n";
+    std::fs::write(experiments.join("status.toml"), held).unwrap();
+    lab(folder.path(), &["run", "small"]);
+    let checked = lab(folder.path(), &["check", "--update"]);
+    assert_eq!(checked.status.code(), Some(1), "{}", out(&checked));
+    assert!(out(&checked).contains("does not hold (HELD BEFORE)") && out(&checked).contains("none < none"));
+    assert!(std::fs::read_to_string(experiments.join("status.toml")).unwrap().contains("does not hold"));
+}
+
+#[test]
 fn an_interrupted_run_notes_what_it_has_made() {
     let folder = folder();
     let planned = lab(folder.path(), &["run", "small", "--dry-run"]);

@@ -67,7 +67,7 @@ pub enum Verdict {
 pub struct Ours {
     /// The values, from the means over seeds.
     pub values: Vec<f64>,
-    /// The smallest and largest that single seeds give, for each value; empty if there is one seed only.
+    /// The smallest and largest that single seeds give, for each value; empty if there is one seed only, or a run gave no number.
     pub spread: Vec<(f64, f64)>,
 }
 
@@ -112,7 +112,7 @@ impl Claim {
             self.statement.check(&view).ok().map(|(_, values)| values)
         };
         let runs: Vec<Vec<f64>> = (0..table.seeds()).filter_map(single).collect();
-        let spread = if runs.len() > 1 {
+        let spread = if runs.len() > 1 && !values.iter().any(|value| value.is_nan()) {
             let extremes = |at: usize| {
                 let each = || runs.iter().filter_map(move |run| run.get(at).copied());
                 (each().fold(f64::INFINITY, f64::min), each().fold(f64::NEG_INFINITY, f64::max))
@@ -171,14 +171,13 @@ impl Statement {
     }
 }
 
-/// A finite number, or an infinite one (a place that an axis does not reach); NaN is no value.
+/// A finite number, an infinite one (a place that an axis does not reach), or NaN where a run gave none: then no claim holds.
 fn number(expr: &Expr, view: &View<'_>) -> Result<f64, EvalError> {
     let array = evaluate(expr, view)?;
-    let single = array.single().ok_or_else(|| {
+    array.single().ok_or_else(|| {
         let axes = array.dims.iter().map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ");
         EvalError::Wrong(format!("a claim is about one number: select or reduce {axes}"))
-    })?;
-    if single.is_nan() { Err(EvalError::Missing("a run gave no number".to_owned())) } else { Ok(single) }
+    })
 }
 
 /// Whether each is smaller than the next in every place, with `slack` to spare.
@@ -189,9 +188,6 @@ fn order(values: &[Expr], slack: f64, view: &View<'_>) -> Result<(bool, Vec<f64>
         let fits =
             pair[0].zip(&pair[1], |smaller, larger| f64::from(u8::from(smaller < larger + slack * larger.abs())));
         holds &= fits.map_err(EvalError::Wrong)?.data.iter().all(|fits| *fits > 0.5);
-    }
-    if arrays.iter().flat_map(|array| &array.data).any(|value| value.is_nan()) {
-        return Err(EvalError::Missing("a run gave no number".to_owned()));
     }
     let mean = |array: &Array| array.data.iter().sum::<f64>() / array.data.len() as f64;
     Ok((holds, arrays.iter().map(mean).collect()))

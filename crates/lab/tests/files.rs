@@ -73,6 +73,13 @@ fn claims_hold_or_not_and_fail_under_their_wrong_variation() {
         assert!(matches!(wrong, Some(Verdict::Fails(_))), "{claim}: {wrong:?}");
         let (verdict, _) = judged(&claim, bad, bad);
         assert!(matches!(verdict, Verdict::Fails(_)), "{claim}: {verdict:?}");
+        // A run that gave no number: nothing holds of it, whichever way round the claim is.
+        let (verdict, _) = judged(&claim, [f64::NAN; 3], bad);
+        assert!(matches!(verdict, Verdict::Fails(_)), "{claim}: {verdict:?}");
+    }
+    for place in ["knee", "falls", "reaches"] {
+        let claim = format!("value = \"{place}(buffer, use[cc=lia], 0.96)\"\nleast = \"9kB\"{WRONG}");
+        assert!(matches!(judged(&claim, bad, [0.9, 0.9, f64::NAN]).0, Verdict::Fails(_)), "{claim}");
     }
     // Equal in the last place: only with slack is that an order.
     let order = format!("order = [\"use[cc=lia]\", \"use[cc=mpcc-loss]\"]{WRONG}");

