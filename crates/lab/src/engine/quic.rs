@@ -1,11 +1,11 @@
 //! The QUIC transport over links that are emulated in real time, inside this process: each link is a relay, every connection
 //! a client that sends through the relays of its paths to one server.
 //!
-//! A run takes as long as its scenario says. Paths cross one link each; connections that share a link share its relay. What a
-//! scenario says of TCP, packet sizes and acknowledgements does not apply: QUIC has its own. All paths of a connection are up
-//! before the run begins: `join-after` does not apply either.
+//! A run takes as long as its scenario says. Paths cross one link each, there and back; connections that share a link share its
+//! relay. What a scenario says of TCP, packet sizes and acknowledgements does not apply: QUIC has its own. All paths of a
+//! connection are up before the run begins: `join-after` does not apply either.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -70,12 +70,20 @@ fn check(scenario: &Scenario) -> Result<(), EngineError> {
         return refuse("it has sources that do not react");
     }
     for connection in &scenario.connections {
-        if connection.paths.iter().any(|path| path.forward.len() != 1) {
+        if connection.paths.iter().any(|path| path.forward.len() != 1 || path.backward.len() != 1) {
             return refuse("a path of several links");
         }
         if !matches!(connection.workload, Workload::Endless | Workload::File(_)) {
             return refuse("a workload other than endless or a file");
         }
+    }
+    // A relay is one link there and one back.
+    let paths = || scenario.connections.iter().flat_map(|connection| &connection.paths);
+    let pairs: BTreeSet<_> = paths().map(|path| (path.forward[0], path.backward[0])).collect();
+    let there: BTreeSet<_> = paths().map(|path| path.forward[0]).collect();
+    let back: BTreeSet<_> = paths().map(|path| path.backward[0]).collect();
+    if there.len() < pairs.len() || back.len() < pairs.len() {
+        return refuse("paths that share a link one way and not the other");
     }
     Ok(())
 }
@@ -381,6 +389,25 @@ mod tests {
         let delivered: f64 = spans.zip(rates).map(|(span, rate)| span * rate / 8.0).sum();
         assert!((1e6..1.1e6).contains(&delivered), "{rates:?}");
         assert_eq!(found.0["series.connection.mp.subflow.1.cwnd_bytes"].len(), times.len());
+    }
+
+    #[test]
+    fn a_way_back_is_that_of_its_link_alone() {
+        let refused = |paths: &str| {
+            let link = |name: &str| {
+                format!("[[link]]\nname = \"{name}\"\nrate = \"9Mbit\"\ndelay = \"1ms\"\nqueue = \"9packets\"\n")
+            };
+            let links = ["a", "b", "c", "d"].map(link).concat();
+            let connection = format!("[[connection]]\nname = \"mp\"\ncc = \"lia\"\npath = [{paths}]\n");
+            let refused = check(&scenario(&format!("duration = \"1s\"\n{links}{connection}")));
+            refused.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let path = |there: &str, back: &str| format!("{{ route = [{there:?}], back = [{back}] }}, ");
+        assert_eq!(refused(&(path("a", "\"c\"") + &path("b", "\"d\"") + &path("a", "\"c\""))), "");
+        assert!(refused(&path("a", "\"c\", \"d\"")).contains("several links"));
+        for pair in [path("a", "\"c\"") + &path("a", "\"d\""), path("a", "\"c\"") + &path("b", "\"c\"")] {
+            assert!(refused(&pair).contains("share a link one way"), "{pair}");
+        }
     }
 
     /// Which of a thousand packets each link loses in the run of a seed, by link.
