@@ -94,6 +94,16 @@ def test_a_view_of_ones_own():
         lia.on_event(0.1, 0, acked(0, 0.1), view=[view])
     with pytest.raises(ValueError, match="order of their ids"):
         lia.on_event(0.1, 0, acked(0, 0.1), view=[SubflowView(1, 1000)])
+    # A subflow that has not joined, and one that has and is left out.
+    for ids in ((0, 1), ()):
+        with pytest.raises(ValueError, match=f"a view of {len(ids)} subflows, but 1 have joined"):
+            lia.on_event(0.1, 0, Event.Sent(1, 1000), view=[SubflowView(id, 1000) for id in ids])
+    with pytest.raises(ValueError, match="subflow 1 has not joined"):
+        lia.on_event(0.1, 1, Event.Sent(1, 1000))
+    lia.add_subflow(0.2, 1, INIT)
+    with pytest.raises(ValueError, match="2 have joined"):
+        lia.on_timer(0.2, view=[SubflowView(0, 1000)])
+    lia.on_event(0.2, 1, Event.Sent(1, 1000))
 
 
 def test_every_controller_takes_every_event():

@@ -23,7 +23,7 @@ const LOSS_WEIGHT: f64 = 0.01;
 
 /// A congestion controller: facts in, limits out. It keeps a simple view of its subflows from the events that it is told:
 /// what is in flight and delivered, round-trip times, loss, recovery, and its own limits. Where a session knows more, give
-/// `view`.
+/// `view`, with all subflows that have joined.
 #[pyclass(frozen, module = "manypath.cc")]
 #[derive(Debug)]
 pub(crate) struct Controller {
@@ -116,7 +116,7 @@ impl Controller {
         let mut state = self.state();
         state.check(id)?;
         match view {
-            Some(view) => state.view = given(&view)?,
+            Some(view) => state.take(&view)?,
             None => state.note(now, id, &fact),
         }
         let State { controller, view, .. } = &mut *state;
@@ -140,7 +140,7 @@ impl Controller {
     fn on_timer(&self, now_s: f64, view: Option<Vec<SubflowView>>) -> PyResult<()> {
         let mut state = self.state();
         if let Some(view) = view {
-            state.view = given(&view)?;
+            state.take(&view)?;
         }
         let State { controller, view, .. } = &mut *state;
         controller.on_timer(Time::from_secs_f64(now_s), view);
@@ -183,6 +183,22 @@ impl State {
 
     fn check(&self, id: u32) -> PyResult<()> {
         if self.joined(id) { Ok(()) } else { Err(PyValueError::new_err(format!("subflow {id} has not joined"))) }
+    }
+
+    /// Takes a view that the caller gives: subflow `i` at place `i`.
+    fn take(&mut self, view: &[SubflowView]) -> PyResult<()> {
+        if view.iter().enumerate().any(|(place, one)| one.id as usize != place) {
+            return Err(PyValueError::new_err("a view has the subflows in the order of their ids, from zero"));
+        }
+        let joined = self.kept.len();
+        if view.len() != joined {
+            return Err(PyValueError::new_err(format!(
+                "a view of {} subflows, but {joined} have joined: it has all of them, those that were removed too",
+                view.len()
+            )));
+        }
+        self.view = View { subflows: view.iter().map(SubflowView::core).collect::<PyResult<_>>()? };
+        Ok(())
     }
 
     /// Brings the view up to date with an event.
@@ -234,14 +250,6 @@ impl State {
             view.ssthresh = limits.ssthresh.unwrap_or(Bytes::MAX);
         }
     }
-}
-
-/// A view that the caller gives: subflow `i` at place `i`.
-fn given(view: &[SubflowView]) -> PyResult<View> {
-    if view.len() > MOST_SUBFLOWS as usize || view.iter().enumerate().any(|(place, one)| one.id as usize != place) {
-        return Err(PyValueError::new_err("a view has the subflows in the order of their ids, from zero"));
-    }
-    Ok(View { subflows: view.iter().map(SubflowView::core).collect::<PyResult<_>>()? })
 }
 
 /// Named values of a controller.
