@@ -133,3 +133,22 @@ def test_broken_files_are_named(result, tmp_path):
         path.write_bytes(broken)
         with pytest.raises(StoreError, match="delete it"):
             store.get("key")
+    # One bit anywhere: the file is named, or what is read is right.
+    for at in range(0, 8 * len(whole), 8 * len(whole) // 400):
+        damaged = bytearray(whole)
+        damaged[at // 8] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        try:
+            same(store.get("key"), result)
+        except StoreError as error:
+            assert path.name in str(error)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        store.get("key")
+
+
+def test_files_have_the_permissions_of_files_that_people_make(result, tmp_path):
+    Store(tmp_path / "store").add("key", result)
+    (tmp_path / "theirs").touch()
+    assert (tmp_path / "store" / "key.npz").stat().st_mode == (tmp_path / "theirs").stat().st_mode

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-import zipfile
+import uuid
 from pathlib import Path
 from typing import Any, Optional
 
@@ -38,21 +37,26 @@ class Store:
                 return _result(arrays)
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as broken:
+        except Exception as broken:
+            # Readers of archives and arrays raise what they like at a damaged one; what a system call refused is another
+            # matter.
+            if isinstance(broken, OSError) and broken.errno is not None:
+                raise
             raise StoreError(f"{path} is no result: delete it to have its run made again ({broken})") from broken
 
     def add(self, key: str, result: Result) -> None:
         """Writes a result: beside its place first, so that one that is there is whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".part")
+        # A file that all may read whom the user lets: `tempfile` makes private ones.
+        name = self.folder / f".{uuid.uuid4().hex}.part"
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with open(name, "xb") as file:
                 np.savez_compressed(file, allow_pickle=False, **_arrays(result))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(name, self._path(key))
         except BaseException:
-            os.unlink(name)
+            name.unlink(missing_ok=True)
             raise
 
 
