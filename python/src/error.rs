@@ -27,8 +27,8 @@ pub(crate) fn raise<E: PyTypeInfo>(error: impl core::fmt::Display) -> PyErr {
     PyErr::new::<E, _>(error.to_string())
 }
 
-/// A refused scenario. `text` is what was read, for the line in question.
-pub(crate) fn refused(py: Python<'_>, error: &Refused, text: &str) -> PyErr {
+/// A refused scenario. `text` is what was read from `file`, for the line in question.
+pub(crate) fn refused(py: Python<'_>, error: &Refused, file: &str, text: &str) -> PyErr {
     let raised = raise::<ScenarioError>(error);
     let value = raised.value(py);
     let described = || {
@@ -38,6 +38,8 @@ pub(crate) fn refused(py: Python<'_>, error: &Refused, text: &str) -> PyErr {
         value.setattr("problem", error.problem.to_string())?;
         // Python 3.11 and later print notes below the message.
         match text.lines().nth(error.line.wrapping_sub(1)) {
+            // A value that was replaced is told in full as its place.
+            Some(_) if error.file != file => Ok(()),
             Some(line) => value.setattr("__notes__", [format!("{:>5} | {}", error.line, short(line))]),
             None => Ok(()),
         }

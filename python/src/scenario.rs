@@ -42,7 +42,7 @@ pub(crate) struct Scenario {
 impl Scenario {
     fn read(py: Python<'_>, text: String, file: String, folder: PathBuf, overrides: Vec<Override>) -> PyResult<Self> {
         let checked = manypath_scenario::parse_with(&text, &file, &folder, &overrides);
-        let checked = Arc::new(checked.map_err(|refused| error::refused(py, &refused, &text))?);
+        let checked = Arc::new(checked.map_err(|refused| error::refused(py, &refused, &file, &text))?);
         Ok(Self { text, file, folder, overrides, checked })
     }
 

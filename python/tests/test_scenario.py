@@ -105,6 +105,11 @@ def test_replacing_is_that_of_the_command_line():
     assert changed.replaced == ["link.link1.loss=1%", "connection.phone.ecn=true", "duration=1s"]
     with pytest.raises(manypath.ScenarioError, match="connection.none.cc=lia"):
         scenario.replace({"connection.none.cc": "lia"})
+    with pytest.raises(manypath.ScenarioError, match="^duration=abc:1:10: ") as raised:
+        scenario.replace({"duration": "abc"})
+    # No line of the file, where nothing is wrong.
+    assert not hasattr(raised.value, "__notes__")
+    assert scenario.replace({"name": "it's"}).name == "it's"
 
 
 def test_pickles_and_keys():

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+from pathlib import Path
 
 import manypath
 import numpy as np
@@ -104,6 +105,8 @@ def test_pickles_and_parquet(series, tmp_path):
     again = pickle.loads(pickle.dumps(series))
     assert again.to_polars().equals(series.to_polars()) and again.about == series.about
     path = series.to_parquet(tmp_path)
+    # As the stub says, which mypy does not compare.
+    assert isinstance(path, Path)
     assert pl.read_parquet(path)["srtt_s"].equals(series.to_polars()["srtt_s"])
     with pytest.raises(OSError):
         series.to_parquet(path)

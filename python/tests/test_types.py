@@ -24,3 +24,13 @@ def test_the_package_keeps_to_its_types(repository, tmp_path):
     project = repository / "python"
     arguments = ("--config-file", project / "pyproject.toml", "--cache-dir", tmp_path / "cache")
     mypy("mypy", *arguments, project / "package" / "manypath", cwd=tmp_path)
+
+
+def test_a_written_table_is_a_path(tmp_path):
+    lines = [
+        "import manypath, pathlib",
+        "def write(table: manypath.Table) -> pathlib.Path:",
+        "    return table.to_parquet('.')",
+    ]
+    (tmp_path / "uses.py").write_text("\n".join(lines))
+    mypy("mypy", "--strict", "uses.py", cwd=tmp_path)
