@@ -186,14 +186,14 @@ pub struct Monitor<R> {
     intervals: VecDeque<Interval<R>>,
     /// Whether the open interval's end has passed and it waits for packets only.
     overdue: bool,
-    /// How long closed intervals wait.
-    patience: Duration,
+    /// How long closed intervals wait; without end before a round trip was measured.
+    patience: Option<Duration>,
 }
 
 impl<R: Copy> Monitor<R> {
     /// A monitor without intervals.
     pub fn new(config: Config) -> Self {
-        Self { config, intervals: VecDeque::with_capacity(MAX_INTERVALS), overdue: false, patience: Duration::MAX }
+        Self { config, intervals: VecDeque::with_capacity(MAX_INTERVALS), overdue: false, patience: None }
     }
 
     /// Opens an interval at `rate`, after closing the one that was open. Before a round trip was measured, `guess` stands for it
@@ -217,7 +217,7 @@ impl<R: Copy> Monitor<R> {
             closed: None,
         });
         self.overdue = false;
-        self.patience = rtt.map_or(Duration::MAX, |rtt| rtt.mul_f64(self.config.deadline).max(MIN_LENGTH));
+        self.patience = rtt.map(|rtt| self.patience_for(rtt));
     }
 
     /// Closes the open interval, if any.
@@ -232,13 +232,17 @@ impl<R: Copy> Monitor<R> {
         self.intervals.clear();
     }
 
+    fn patience_for(&self, rtt: Duration) -> Duration {
+        rtt.mul_f64(self.config.deadline).max(MIN_LENGTH)
+    }
+
     /// Sets the length of the open interval anew, when the round-trip time has become known meanwhile.
     pub fn retime(&mut self, rtt: Duration) {
         let length = rtt.mul_f64(self.config.length).max(MIN_LENGTH);
         if let Some(open) = self.open_mut() {
             open.length = length;
         }
-        self.patience = rtt.mul_f64(self.config.deadline).max(MIN_LENGTH);
+        self.patience = Some(self.patience_for(rtt));
     }
 
     fn open(&self) -> Option<&Interval<R>> {
@@ -298,7 +302,7 @@ impl<R: Copy> Monitor<R> {
     pub fn take_report(&mut self, now: Time) -> Option<Report<R>> {
         let front = self.intervals.front()?;
         let closed = front.closed?;
-        if !front.is_settled() && now < closed + self.patience {
+        if !front.is_settled() && self.patience.is_none_or(|patience| now < closed + patience) {
             return None;
         }
         let report = front.report(&self.config);
@@ -309,8 +313,7 @@ impl<R: Copy> Monitor<R> {
     /// When the open interval ends or the oldest closed one is given up.
     pub fn next_timer(&self) -> Option<Time> {
         let end = self.open().filter(|open| open.range.is_some() && !self.overdue).map(Interval::end);
-        let patience = (self.patience < Duration::MAX).then_some(self.patience);
-        let deadline = self.intervals.front().and_then(|front| Some(front.closed? + patience?));
+        let deadline = self.intervals.front().and_then(|front| Some(front.closed? + self.patience?));
         [end, deadline].into_iter().flatten().min()
     }
 }
