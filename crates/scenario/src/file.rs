@@ -176,6 +176,8 @@ pub(crate) struct ConnectionTable {
     pub(crate) min_rto: Option<Text<ASpan>>,
     /// After how many retransmission timeouts in a row a `tcp` subflow's data is sent on other subflows too; 0: never.
     pub(crate) reinject_after: Option<u32>,
+    /// When `tcp` subflows acknowledge what came in order; "count" without it.
+    pub(crate) ack_rule: Option<AckRuleName>,
     /// The topology's paths of this name.
     pub(crate) role: Option<Located<String>>,
     /// Its paths, where no role is given.
@@ -216,6 +218,18 @@ pub(crate) struct ConnectionTable {
     pub(crate) pacing_burst: Option<Text<ASpan>>,
     /// Whether packets say that they understand ECN.
     pub(crate) ecn: bool,
+}
+
+/// When subflows acknowledge what came in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AckRuleName {
+    /// When `ack-every` segments have come.
+    #[default]
+    Count,
+    /// Then only if what waits for other subflows' data has not shrunk the window since, else when the application has read:
+    /// Linux' Multipath TCP 0.9x.
+    Window,
 }
 
 /// How subflows recover from loss.

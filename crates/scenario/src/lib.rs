@@ -24,7 +24,7 @@ mod units;
 
 pub use background::{Act, Background};
 pub use error::{Problem, ScenarioError};
-pub use model::{Connection, Draw, Link, Path, Recovery, Redraw, Scenario, Source, Transport, Workload};
+pub use model::{AckRule, Connection, Draw, Link, Path, Recovery, Redraw, Scenario, Source, Transport, Workload};
 pub use overrides::Override;
 pub use read::{Document, ReadError, parse, parse_with};
 pub use template::{built_in, template};

@@ -91,7 +91,19 @@ pub enum Transport {
         min_rto: Duration,
         /// After how many timeouts in a row what a subflow has not delivered is sent on other subflows as well; 0: never.
         reinject_after: u32,
+        /// What must hold, beside their number, for segments in order to be acknowledged at once.
+        ack_rule: AckRule,
     },
+}
+
+/// When a `tcp` subflow acknowledges segments that came in order, `ack_every` of which have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckRule {
+    /// At once (RFC 5681 s4.2).
+    Count,
+    /// At once unless the window shrinks by what waits for other subflows' data, then when the application has read: as in
+    /// Linux' out-of-tree Multipath TCP 0.9x, and as STMS s2.2 describes.
+    Window,
 }
 
 /// Loss recovery of a `tcp` subflow.

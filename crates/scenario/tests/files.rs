@@ -181,6 +181,7 @@ fn faults_are_named_with_their_place_and_remedy() {
         (with("", "", "packet = \"100B\"\npath = [{ route = [\"a\"] }]"), 9, "above the overhead"),
         (with("", "", "min-rto = \"1s\"\npath = [{ route = [\"a\"] }]"), 9, "write transport = \"tcp\""),
         (with("", "", "recovery = \"sack\"\npath = [{ route = [\"a\"] }]"), 9, "write transport = \"tcp\""),
+        (with("", "", "ack-rule = \"window\"\npath = [{ route = [\"a\"] }]"), 9, "write transport = \"tcp\""),
         (with("", "", "transport = \"tcp\"\nmin-rto = \"0s\"\npath = [{ route = [\"a\"] }]"), 9, "1ms to 60s"),
         (with("", "", "start-spread = \"5\"\npath = [{ route = [\"a\"] }]"), 12, "'5' has no unit"),
         (with("", "", "stop = \"1s\"\nstart-spread = \"1s\"\npath = [{ route = [\"a\"] }]"), 9, "and its spread"),

@@ -15,6 +15,7 @@ use crate::files::FileLog;
 use crate::meter::Meter;
 use crate::network::Network;
 use crate::packet::{Body, Contents, DataPacket, Head, Number, Packet};
+use crate::shared_window::SharedWindow;
 use crate::sizes::{Sizes, record_size};
 use crate::window::{Happening, Outbox};
 
@@ -125,13 +126,15 @@ pub(crate) struct End {
     pub(crate) session: Session,
     pub(crate) reader: Reader,
     pub(crate) writer: Option<Writer>,
+    /// Where it decides when the subflows acknowledge.
+    pub(crate) window: Option<SharedWindow>,
 }
 
 impl End {
     pub(crate) fn new(index: u32, session: Session, carriers: Vec<Carrier>, sizes: Sizes, ecn: bool) -> Self {
         let ecn = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
         let (armed, reader) = (Time::MAX, Reader::default());
-        Self { index, session, carriers, armed, sizes, ecn, writer: None, reader }
+        Self { index, session, carriers, armed, sizes, ecn, writer: None, reader, window: None }
     }
 
     /// The next subflow joins now; its carrier is there since the beginning.
@@ -182,13 +185,18 @@ impl End {
                     }
                     Receiver::Tcp(receiver) => {
                         let ack = receiver.on_packet(now, data, ce);
+                        let complete = receiver.is_complete();
                         self.on_segment(id, data, ce, world)?;
-                        ack
+                        ack || complete && self.window.is_none()
                     }
                 };
+                let read = self.reader.read;
                 self.read_events(world);
                 if ack {
                     self.send_ack(id, world);
+                }
+                if self.window.is_some() {
+                    self.acknowledge_by_window(id, self.reader.read > read, world);
                 }
             }
             Body::Ack(ack) => {
@@ -241,6 +249,21 @@ impl End {
             meter.on_ack(id.index(), view, queue.left_edge().0, queue.held());
         }
         Ok(())
+    }
+
+    /// After a segment of a subflow has arrived: acknowledges what the shared window allows, or, when the application has
+    /// read, what it had held back.
+    fn acknowledge_by_window(&mut self, id: SubflowId, has_read: bool, world: &mut World) {
+        let Some(window) = self.window else { return };
+        let free = window.free(self.session.receive_buffered().get());
+        for index in 0..self.carriers.len() {
+            let Receiver::Tcp(receiver) = &self.carriers[index].receiver else { continue };
+            if receiver.is_complete() && (has_read || index == id.index() && receiver.bears(free)) {
+                // Paths are at most 64.
+                #[allow(clippy::cast_possible_truncation)]
+                self.send_ack(SubflowId(index as u32), world);
+            }
+        }
     }
 
     /// Gives the session a record.
@@ -427,7 +450,11 @@ impl End {
 
     /// Sends the world's acknowledgement, with the carrier's written into it.
     fn launch_ack(&mut self, id: SubflowId, world: &mut World) {
-        self.carriers[id.index()].receiver.write_ack(world.now, &mut world.ack);
+        let receiver = &mut self.carriers[id.index()].receiver;
+        receiver.write_ack(world.now, &mut world.ack);
+        if let (Some(window), Receiver::Tcp(receiver)) = (&mut self.window, receiver) {
+            receiver.set_offered(window.offer(self.reader.read.get(), self.session.receive_buffered().get()));
+        }
         let size = self.sizes.ack(&world.ack);
         world.send_ack(&self.head(id, size, Ecn::NotEct));
     }

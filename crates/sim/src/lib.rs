@@ -61,6 +61,7 @@ mod recorder;
 mod report;
 mod series;
 mod setup;
+mod shared_window;
 mod sizes;
 mod snapshot;
 mod source;

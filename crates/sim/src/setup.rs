@@ -3,7 +3,7 @@
 use manypath_cc::CongestionControl;
 use manypath_core::{Bytes, Time};
 use manypath_link::Link;
-use manypath_scenario::{Connection, Path, Scenario, Transport};
+use manypath_scenario::{AckRule, Connection, Path, Scenario, Transport};
 use manypath_session::{Carriage, Config, PathInit, PeerLimits, Role, Session};
 use rand_core::Rng;
 
@@ -19,6 +19,7 @@ use crate::host::{End, World};
 use crate::meter::Meter;
 use crate::network::{Network, Routes};
 use crate::recorder::Recorder;
+use crate::shared_window::SharedWindow;
 use crate::sizes::Sizes;
 use crate::snapshot::Snapshot;
 use crate::source::Background;
@@ -148,7 +149,11 @@ fn end(
         let (sender, receiver) = halves(connection);
         carriers.push(Carrier { sender, receiver, route: routes.add(links), sent: Sent::default(), lost: 0 });
     }
-    Ok(End::new(index, session, carriers, Sizes::of(connection), connection.ecn))
+    let mut end = End::new(index, session, carriers, Sizes::of(connection), connection.ecn);
+    if let Transport::Tcp { ack_rule: AckRule::Window, .. } = connection.transport {
+        end.window = Some(SharedWindow::new(connection.receive_buffer.get()));
+    }
+    Ok(end)
 }
 
 /// Gives an end the paths that are there from the start.
@@ -172,7 +177,7 @@ fn halves(connection: &Connection) -> (Sender, Receiver) {
         Transport::Quic => {
             (Sender::Quic(quic::Sender::new(max_ack_delay)), Receiver::Quic(quic::Receiver::new(every, max_ack_delay)))
         }
-        Transport::Tcp { recovery, min_rto, reinject_after } => {
+        Transport::Tcp { recovery, min_rto, reinject_after, .. } => {
             let config = tcp::Config { recovery, min_rto, max_ack_delay, reinject_after };
             (Sender::Tcp(tcp::Sender::new(config)), Receiver::Tcp(tcp::Receiver::new(every, max_ack_delay)))
         }

@@ -378,6 +378,8 @@ pub(crate) struct Receiver {
     every: u32,
     max_delay: Duration,
     unacked: u32,
+    /// The window that the last acknowledgement offered, where the window decides when the next one leaves.
+    offered: u64,
     /// What the last acknowledgement said of `next` (RFC 7323 s4.3: Last.ACK.sent), and the time stamp that the next one
     /// echoes (TS.Recent).
     acked: u64,
@@ -398,6 +400,7 @@ impl Receiver {
             every,
             max_delay,
             unacked: 0,
+            offered: u64::MAX,
             acked: 0,
             stamp: SendTime(0),
             due: Time::MAX,
@@ -405,7 +408,8 @@ impl Receiver {
         }
     }
 
-    /// A segment has arrived; says whether an acknowledgement must leave at once, after everything in order was taken.
+    /// A segment has arrived; says whether an acknowledgement must leave at once, after everything in order was taken,
+    /// however few segments have arrived since the last one.
     pub(crate) fn on_packet(&mut self, now: Time, packet: &DataPacket, ce: bool) -> bool {
         self.marked += u64::from(ce);
         self.unacked += 1;
@@ -429,11 +433,23 @@ impl Receiver {
             self.note_block(number);
         }
         // RFC 5681 s4.2: at once for what is out of order or fills a gap, else every second segment or after a while.
-        if gap || ce || self.unacked >= self.every {
-            return true;
-        }
         self.due = self.due.min(now + self.max_delay);
-        false
+        gap || ce
+    }
+
+    /// Whether as many segments have arrived as an acknowledgement covers.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.unacked >= self.every
+    }
+
+    /// Whether this window is no smaller than the last one offered.
+    pub(crate) fn bears(&self, window: u64) -> bool {
+        window >= self.offered
+    }
+
+    /// The window that the next acknowledgement offers.
+    pub(crate) fn set_offered(&mut self, window: u64) {
+        self.offered = window;
     }
 
     fn note_block(&mut self, number: u64) {

@@ -125,6 +125,34 @@ fn a_subflow_delivers_in_order_and_its_losses_stay_on_it() {
     assert!(declared.abs_diff(lost) <= lost / 10, "{declared} declared, {lost} lost");
 }
 
+/// STMS s2.2: what waits for data of the slow path is acknowledged when that has come, many segments at once, and what they
+/// clock out overflows the fast path's short queue.
+#[test]
+fn acknowledgements_by_the_window_break_the_fast_paths_clock() {
+    let lossy = "loss = \"0.01%\"";
+    let network = link("fast", "30Mbit", "10ms", "30kB", lossy) + &link("slow", "30Mbit", "100ms", "500ms", lossy);
+    let fast = |rule: &str| {
+        let flow = tcp("mp", "cubic:hystart=classic", &["fast", "slow"], &format!("ack-rule = \"{rule}\""));
+        let report = simulate(&format!("duration = \"60s\"\nwarmup = \"20s\"\n{network}{flow}"), 1);
+        let subflow = &report.connections[0].subflows[0];
+        (subflow.delivered_bps / 1e6, subflow.lost_packets)
+    };
+    let ((clocked, few), (bursts, many)) = (fast("count"), fast("window"));
+    assert!(clocked > 27.0 && bursts < 0.8 * clocked, "{clocked} and {bursts} Mbit/s");
+    assert!(many > 5 * few, "{few} and {many} lost");
+}
+
+/// Nothing waits for another subflow's data where there is none: a lone TCP acknowledges alike, whatever the rule.
+#[test]
+fn a_lone_subflow_acknowledges_alike_by_either_rule() {
+    let network = link("a", "10Mbit", "10ms", "30packets", "loss = \"1%\"");
+    let report = |rule: &str| {
+        let flow = tcp("one", "cubic", &["a"], &format!("ack-rule = \"{rule}\""));
+        format!("{:?}", simulate(&format!("duration = \"20s\"\nsample = \"1s\"\n{network}{flow}"), 3))
+    };
+    assert!(report("count") == report("window"));
+}
+
 #[test]
 fn a_dead_subflow_does_not_hold_up_the_connection() {
     let network = link("a", "10Mbit", "10ms", "100packets", "schedule = [{ at = \"2s\", loss = \"100%\" }]")

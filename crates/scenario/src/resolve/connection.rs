@@ -8,8 +8,8 @@ use manypath_link::MAX_RATE_BPS;
 use super::names::Names;
 use super::{Fault, MAX_PACKET, MIN_INTERVAL, both, check_name, out_of_range};
 use crate::error::Problem;
-use crate::file::{ConnectionTable, PathTable, RecoveryName, TransportName};
-use crate::model::{Connection, Path, Recovery, Transport, Workload};
+use crate::file::{AckRuleName, ConnectionTable, PathTable, RecoveryName, TransportName};
+use crate::model::{AckRule, Connection, Path, Recovery, Transport, Workload};
 use crate::topologies::Topology;
 use crate::units::{ASize, ASpan, Located, Text, Timing};
 
@@ -129,6 +129,7 @@ fn transport(table: &ConnectionTable) -> Result<Transport, Problem> {
             ("recovery", table.recovery.is_some()),
             ("min-rto", table.min_rto.is_some()),
             ("reinject-after", table.reinject_after.is_some()),
+            ("ack-rule", table.ack_rule.is_some()),
         ];
         return match given.iter().find(|(_, given)| *given) {
             None => Ok(Transport::Quic),
@@ -147,7 +148,11 @@ fn transport(table: &ConnectionTable) -> Result<Transport, Problem> {
     if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&min_rto) {
         return Err(out_of_range("min-rto", min_rto, "1ms to 60s"));
     }
-    Ok(Transport::Tcp { recovery, min_rto, reinject_after: table.reinject_after.unwrap_or(1) })
+    let ack_rule = match table.ack_rule.unwrap_or_default() {
+        AckRuleName::Count => AckRule::Count,
+        AckRuleName::Window => AckRule::Window,
+    };
+    Ok(Transport::Tcp { recovery, min_rto, reinject_after: table.reinject_after.unwrap_or(1), ack_rule })
 }
 
 /// What a full packet consists of.
