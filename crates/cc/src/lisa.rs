@@ -1,7 +1,7 @@
 //! LISA, the Linked Slow-Start Algorithm (draft-barik-mptcp-lisa-01): a subflow that joins takes its initial window from the
 //! subflow that slow start has taken furthest, instead of adding to it. Congestion avoidance is LIA's.
 
-use manypath_core::{Bytes, SubflowId, Time, View};
+use manypath_core::{Bytes, PacketNumber, SubflowId, Time, View};
 
 use crate::aimd::{Law, Window, Windows};
 use crate::event::Event;
@@ -19,10 +19,13 @@ const SMALL_WINDOW: f64 = 3.0;
 /// What LISA knows of one subflow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Member {
-    /// Whether it has sent.
-    started: bool,
-    /// Packets whose acknowledgement will not grow the window.
+    /// The last packet that left; `None` before the first.
+    latest: Option<PacketNumber>,
+    /// Packets whose acknowledgement will not grow the window, of those that had left when it was divided: up to this one.
     ignore: f64,
+    ignore_until: Option<PacketNumber>,
+    /// Whether the acknowledgement at hand is one of them.
+    ignored: bool,
 }
 
 /// LISA's slow start with LIA's increase.
@@ -52,6 +55,7 @@ impl Lisa {
                 let in_flight = view.get(id).map_or(Bytes::ZERO, |subflow| subflow.in_flight).as_f64() / old.mss;
                 if let Some(member) = self.members.get_mut(id.index()) {
                     member.ignore = (in_flight - old.cwnd).max(0.0);
+                    member.ignore_until = member.latest;
                 }
                 given
             }
@@ -70,13 +74,8 @@ impl Law for Lisa {
     }
 
     fn slow_start(&mut self, id: SubflowId, _own: &Window, _windows: &Windows) -> f64 {
-        match self.members.get_mut(id.index()) {
-            Some(member) if member.ignore > 0.0 => {
-                member.ignore -= 1.0;
-                0.0
-            }
-            _ => 1.0,
-        }
+        let ignored = self.members.get(id.index()).is_some_and(|member| member.ignored);
+        if ignored { 0.0 } else { 1.0 }
     }
 
     fn joined(&mut self, id: SubflowId, _windows: &mut Windows) {
@@ -88,22 +87,44 @@ impl Law for Lisa {
 
     fn observe(&mut self, _now: Time, id: SubflowId, event: &Event, windows: &mut Windows, view: &View) {
         let Some(member) = self.members.get_mut(id.index()) else { return };
-        if matches!(event, Event::Sent { .. }) && !member.started {
-            member.started = true;
-            // A first subflow has nobody to share with and keeps the initial window it was given.
-            if windows.counting().any(|(other, _)| other != id) {
-                self.share(id, windows, view);
+        match event {
+            Event::Sent { packet, .. } => {
+                let first = member.latest.replace(*packet).is_none();
+                // A first subflow has nobody to share with and keeps the initial window it was given.
+                if first && windows.counting().any(|(other, _)| other != id) {
+                    self.share(id, windows, view);
+                }
             }
+            Event::Acked(acked) => {
+                // Draft s3.1 ignores the next acknowledgements of what was in flight, whether or not they would have grown the
+                // window. What left since is not in excess: a loss, a timeout or an idle application may come between.
+                member.ignored = member.ignore > 0.0 && Some(acked.packet) <= member.ignore_until;
+                member.ignore -= if member.ignored { 1.0 } else { 0.0 };
+            }
+            _ => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use manypath_core::{PacketNumber, SubflowView};
+    use manypath_core::{Duration, PacketNumber, SubflowView};
 
     use super::*;
-    use crate::aimd::tests::{close, windows};
+    use crate::aimd::Aimd;
+    use crate::aimd::tests::windows;
+    use crate::controller::{CongestionControl, SubflowInit};
+    use crate::event::Acked;
+
+    const PACKETS_10: Bytes = Bytes::new(10_000);
+
+    /// An acknowledgement of this packet, with a change to it.
+    fn acked(packet: u64, change: fn(&mut Acked)) -> Event {
+        let Event::Acked(mut acked) = crate::aimd::tests::acked(Duration::from_millis(100)) else { unreachable!() };
+        acked.packet = PacketNumber(packet);
+        change(&mut acked);
+        Event::Acked(acked)
+    }
 
     /// The windows of donor and newcomer after the newcomer's first packet, and the packets ignored.
     fn join(donor: f64, in_flight: u64) -> (f64, f64, f64) {
@@ -115,8 +136,7 @@ mod tests {
         let mut lisa = Lisa::default();
         lisa.joined(SubflowId(0), &mut windows);
         lisa.joined(SubflowId(1), &mut windows);
-        let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
-        lisa.observe(Time::ZERO, SubflowId(1), &sent, &mut windows, &view);
+        lisa.observe(Time::ZERO, SubflowId(1), &sent(0), &mut windows, &view);
         let cwnd = |id| windows.get(SubflowId(id)).unwrap().cwnd;
         (cwnd(0), cwnd(1), lisa.members[0].ignore)
     }
@@ -131,15 +151,61 @@ mod tests {
         assert_eq!(join(5.0, 5), (5.0, 3.0, 0.0));
     }
 
+    fn sent(packet: u64) -> Event {
+        Event::Sent { packet: PacketNumber(packet), bytes: Bytes::new(1000), app_limited: false }
+    }
+
+    /// A donor of 40 packets, all in flight, after the first packet of a second subflow: the frame is in slow start with 30
+    /// packets, and ten of the forty acknowledgements are to be ignored.
+    fn divided() -> (Aimd<Lisa>, View) {
+        let mut frame = Aimd::new(Lisa::default(), false);
+        let mut view = View::default();
+        for id in 0..2 {
+            frame.add_subflow(Time::ZERO, SubflowId(id), SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 });
+            view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
+        }
+        for packet in 0..70 {
+            frame.on_event(Time::ZERO, SubflowId(0), &sent(packet), &view);
+        }
+        for packet in 0..30 {
+            frame.on_event(Time::ZERO, SubflowId(0), &acked(packet, |_| ()), &view);
+        }
+        assert_eq!(frame.limits(SubflowId(0)).cwnd, Bytes::new(40_000));
+        view.subflows[0].in_flight = Bytes::new(40_000);
+        frame.on_event(Time::ZERO, SubflowId(1), &sent(0), &view);
+        assert_eq!(frame.limits(SubflowId(0)).cwnd, Bytes::new(30_000));
+        (frame, view)
+    }
+
+    /// How much the donor grows by the acknowledgements of these packets, bytes.
+    fn growth(frame: &mut Aimd<Lisa>, view: &View, packets: core::ops::Range<u64>, change: fn(&mut Acked)) -> u64 {
+        let before = frame.limits(SubflowId(0)).cwnd;
+        packets.for_each(|packet| frame.on_event(Time::ZERO, SubflowId(0), &acked(packet, change), view));
+        frame.limits(SubflowId(0)).cwnd.as_u64() - before.as_u64()
+    }
+
     #[test]
     fn ignored_acknowledgements_do_not_grow_the_window() {
-        let mut windows = windows(&[(30.0, 0.1)]);
-        let mut lisa = Lisa::default();
-        lisa.joined(SubflowId(0), &mut windows);
-        lisa.members[0].ignore = 2.0;
-        let own = windows.get(SubflowId(0)).unwrap().clone();
-        let grown: Vec<_> = (0..3).map(|_| lisa.slow_start(SubflowId(0), &own, &windows)).collect();
-        close(grown[0] + grown[1], 0.0);
-        close(grown[2], 1.0);
+        let (mut frame, view) = divided();
+        assert_eq!(growth(&mut frame, &view, 30..40, |_| ()), 0);
+        assert_eq!(growth(&mut frame, &view, 40..70, |_| ()), 30_000);
+    }
+
+    #[test]
+    fn what_left_after_the_division_grows_the_window() {
+        // All that was in flight is given up; slow start goes to half of 30 packets.
+        let (mut frame, view) = divided();
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Timeout { repeated: false }, &view);
+        (70..80).for_each(|packet| frame.on_event(Time::ZERO, SubflowId(0), &sent(packet), &view));
+        assert_eq!(growth(&mut frame, &view, 70..80, |_| ()), 10_000);
+        // One that is late from before counts as it would have.
+        assert_eq!(growth(&mut frame, &view, 30..31, |_| ()), 0);
+    }
+
+    #[test]
+    fn what_would_not_have_grown_the_window_is_ignored_too() {
+        let (mut frame, view) = divided();
+        assert_eq!(growth(&mut frame, &view, 30..40, |acked| acked.app_limited = true), 0);
+        assert_eq!(growth(&mut frame, &view, 40..50, |_| ()), 10_000);
     }
 }
