@@ -161,7 +161,11 @@ mod tests {
         let mut frame = Aimd::new(Lisa::default(), false);
         let mut view = View::default();
         for id in 0..2 {
-            frame.add_subflow(Time::ZERO, SubflowId(id), SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 });
+            frame.add_subflow(
+                Time::ZERO,
+                SubflowId(id),
+                SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 },
+            );
             view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
         }
         for packet in 0..70 {
@@ -181,7 +185,7 @@ mod tests {
     fn growth(frame: &mut Aimd<Lisa>, view: &View, packets: core::ops::Range<u64>, change: fn(&mut Acked)) -> u64 {
         let before = frame.limits(SubflowId(0)).cwnd;
         packets.for_each(|packet| frame.on_event(Time::ZERO, SubflowId(0), &acked(packet, change), view));
-        frame.limits(SubflowId(0)).cwnd.as_u64() - before.as_u64()
+        frame.limits(SubflowId(0)).cwnd.get() - before.get()
     }
 
     #[test]
