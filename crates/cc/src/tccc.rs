@@ -80,7 +80,8 @@ struct Member {
     hoe: Hoe,
     /// Estimated threshold, packets (spec: `ssth_r`).
     ssthresh: Option<f64>,
-    /// Recent packets acknowledged and lost.
+    /// Recent packets acknowledged and lost. Of the marked ones in a round trip one counts: a mark stands for a loss, and the
+    /// engine tells the first.
     acked: f64,
     lost: f64,
     loss_events: u32,
@@ -161,6 +162,12 @@ impl Tccc {
         }
     }
 
+    /// Whether a subflow's window is in use.
+    fn has_begun(&self, id: SubflowId, window: &Window) -> bool {
+        let started = self.members.get(id.index()).and_then(Option::as_ref).is_some_and(|member| member.started);
+        started && !window.failed && !window.idle
+    }
+
     /// Paper 001 algorithm 1, join: the same finishing time with one subflow more. At its first packet, so that a subflow
     /// that stays idle slows nobody.
     fn on_start(&mut self, id: SubflowId, windows: &mut Windows) {
@@ -168,7 +175,9 @@ impl Tccc {
         if core::mem::replace(&mut member.started, true) || !self.initial {
             return;
         }
-        let total = windows.counting().filter(|(other, _)| *other != id).map(|(_, window)| window.cwnd).sum::<f64>();
+        // Others that have sent but measured nothing yet are in the sum, too: they may have begun together.
+        let others = windows.iter().filter(|(other, window)| *other != id && self.has_begun(*other, window));
+        let total = others.map(|(_, window)| window.cwnd).sum::<f64>();
         let (Some(con_ssth), true) = (self.con_ssth(), total > 0.0) else { return };
         let new = total + windows.get(id).map_or(0.0, |window| window.cwnd);
         if con_ssth <= new {
@@ -199,6 +208,16 @@ impl Tccc {
             let sums = self.sums(id, windows);
             if sums.rate > self.exp_th(sums.min_rtt) {
                 self.leave_css(windows);
+            }
+        }
+    }
+
+    fn count_loss(&mut self, id: SubflowId) {
+        if let Some(member) = self.member(id) {
+            member.lost += 1.0;
+            if member.lost >= LOSS_MEMORY {
+                member.lost /= 2.0;
+                member.acked /= 2.0;
             }
         }
     }
@@ -286,16 +305,12 @@ impl Law for Tccc {
         match event {
             Event::Sent { .. } => self.on_start(id, windows),
             Event::Acked(acked) => self.on_ack(now, id, acked, windows),
-            Event::Lost { .. } => {
-                if let Some(member) = self.member(id) {
-                    member.lost += 1.0;
-                    if member.lost >= LOSS_MEMORY {
-                        member.lost /= 2.0;
-                        member.acked /= 2.0;
-                    }
-                }
+            Event::Lost { .. } => self.count_loss(id),
+            Event::Ecn { .. } => {
+                self.count_loss(id);
+                self.on_loss(id, windows);
             }
-            Event::Congestion { .. } | Event::Ecn { .. } | Event::Timeout { .. } => self.on_loss(id, windows),
+            Event::Congestion { .. } | Event::Timeout { .. } => self.on_loss(id, windows),
             Event::PathReport(report) => self.config.detector.on_report(id, report),
             _ => {}
         }

@@ -7,7 +7,7 @@
 //! That back-off compares a round with the emptiest since the last one, however little was queued then: without noise in
 //! round-trip times it comes long before the link is full, and utilisation stays low, as papers 000 and 003 also found.
 
-use manypath_core::{SubflowId, Time, View};
+use manypath_core::{Bytes, SubflowId, Time, View};
 
 use crate::aimd::{Law, Window, Windows};
 use crate::controller::Probe;
@@ -45,6 +45,8 @@ struct Member {
     queue_delay: f64,
     /// Whether the acknowledgement at hand grows the window as Reno's would.
     reno: bool,
+    /// Whether a recovery is under way, or has ended and nothing was heard since.
+    resting: bool,
 }
 
 impl Default for Member {
@@ -58,7 +60,24 @@ impl Default for Member {
             rate: 0.0,
             queue_delay: 0.0,
             reno: false,
+            resting: false,
         }
+    }
+}
+
+impl Member {
+    /// Linux: Vegas rests outside of the open state, and the first round after it begins when it ends.
+    fn rest(&mut self, delivered: Bytes) {
+        self.resting = true;
+        (self.sum, self.samples) = (0.0, 0.0);
+        self.rounds = self.rounds.restarted_at(delivered);
+    }
+
+    /// Linux `wvegas_enable`: a recovery has emptied queues and moved rates, so that of what was learned only the base
+    /// round-trip time holds.
+    fn wake(&mut self) {
+        self.resting = false;
+        (self.alpha, self.rate, self.queue_delay) = (MIN_ALPHA, 0.0, 0.0);
     }
 }
 
@@ -137,14 +156,16 @@ impl Wvegas {
         member.reno = false;
         let rtt = acked.rtt.as_secs_f64().max(1e-6);
         member.base_rtt = member.base_rtt.min(rtt);
+        let delivered = view.get(id).map_or(acked.delivered_at_send + acked.bytes, |subflow| subflow.delivered);
         if acked.in_recovery {
-            // Linux: Vegas rests outside of the open state.
-            (member.sum, member.samples) = (0.0, 0.0);
+            member.rest(delivered);
             return;
+        }
+        if member.resting {
+            member.wake();
         }
         member.sum += rtt;
         member.samples += 1.0;
-        let delivered = view.get(id).map_or(acked.delivered_at_send + acked.bytes, |subflow| subflow.delivered);
         if member.rounds.on_ack(acked, delivered) && !acked.app_limited {
             self.on_round(id, windows);
         }
@@ -172,8 +193,17 @@ impl Law for Wvegas {
     }
 
     fn observe(&mut self, _now: Time, id: SubflowId, event: &Event, windows: &mut Windows, view: &View) {
-        if let Event::Acked(acked) = event {
-            self.on_ack(id, acked, windows, view);
+        let Some(Some(member)) = self.members.get_mut(id.index()) else { return };
+        let delivered = view.get(id).map_or(Bytes::ZERO, |subflow| subflow.delivered);
+        match event {
+            Event::Acked(acked) => self.on_ack(id, acked, windows, view),
+            Event::Congestion { .. } | Event::Ecn { .. } => member.rest(delivered),
+            Event::Timeout { .. } => {
+                member.rest(delivered);
+                // Linux: without waiting for the recovery's end.
+                member.rate = 0.0;
+            }
+            _ => {}
         }
     }
 
@@ -188,6 +218,8 @@ impl Law for Wvegas {
 
 #[cfg(test)]
 mod tests {
+    use manypath_core::{Duration, SubflowView};
+
     use super::*;
     use crate::aimd::tests::{close, windows};
 
@@ -285,5 +317,64 @@ mod tests {
         wvegas.on_round(SubflowId(0), &mut windows);
         let own = windows.get(SubflowId(0)).unwrap().clone();
         close(wvegas.increase(SubflowId(0), &own, &windows), 0.05);
+    }
+
+    /// wVegas with one subflow of 20 packets that has learned a share and a queueing delay, and has ended a round.
+    fn learned() -> (Wvegas, Windows, View) {
+        let (mut wvegas, windows) = round(&[(20.0, 0.1)], false, 0.1, 0.105, &[0.0]);
+        let member = wvegas.members[0].as_mut().unwrap();
+        (member.alpha, member.rate, member.queue_delay) = (7.0, 200.0, 0.005);
+        let mut view = View::default();
+        view.subflows.push(SubflowView::new(SubflowId(0), Bytes::new(1000)));
+        (wvegas, windows, view)
+    }
+
+    /// An acknowledgement of a packet that left when so many packets were delivered, after which one more is.
+    fn acknowledge(wvegas: &mut Wvegas, windows: &mut Windows, view: &mut View, sent: u64, in_recovery: bool) {
+        let Event::Acked(acked) = crate::aimd::tests::acked(Duration::from_millis(105)) else { unreachable!() };
+        view.subflows[0].delivered += Bytes::new(1000);
+        let event = Event::Acked(Acked { delivered_at_send: Bytes::new(sent * 1000), in_recovery, ..acked });
+        wvegas.observe(Time::ZERO, SubflowId(0), &event, windows, view);
+    }
+
+    #[test]
+    fn a_recovery_makes_it_forget_its_share_and_its_queue() {
+        let signs = [
+            Event::Congestion { sent_at: Time::ZERO },
+            Event::Ecn { sent_at: Time::ZERO },
+            Event::Timeout { repeated: false },
+        ];
+        for sign in signs {
+            let (mut wvegas, mut windows, mut view) = learned();
+            let learned = |wvegas: &Wvegas| {
+                let member = wvegas.members[0].as_ref().unwrap();
+                (member.alpha, member.rate, member.queue_delay)
+            };
+            wvegas.observe(Time::ZERO, SubflowId(0), &sign, &mut windows, &view);
+            // In the recovery others still see the rate, except after a timeout.
+            acknowledge(&mut wvegas, &mut windows, &mut view, 0, true);
+            let rate = if matches!(sign, Event::Timeout { .. }) { 0.0 } else { 200.0 };
+            assert_eq!(learned(&wvegas), (7.0, rate, 0.005));
+            acknowledge(&mut wvegas, &mut windows, &mut view, 0, false);
+            assert_eq!(learned(&wvegas), (MIN_ALPHA, 0.0, 0.0));
+            close(wvegas.members[0].as_ref().unwrap().base_rtt, 0.1);
+        }
+    }
+
+    #[test]
+    fn the_first_round_after_a_recovery_begins_at_its_end() {
+        let (mut wvegas, mut windows, mut view) = learned();
+        wvegas.observe(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &mut windows, &view);
+        acknowledge(&mut wvegas, &mut windows, &mut view, 0, true);
+        acknowledge(&mut wvegas, &mut windows, &mut view, 0, true);
+        // Packets that left in the recovery: samples of the round, which they do not end.
+        for _ in 0..3 {
+            acknowledge(&mut wvegas, &mut windows, &mut view, 1, false);
+        }
+        close(wvegas.members[0].as_ref().unwrap().samples, 3.0);
+        close(cwnd(&windows), 21.0);
+        // diff = 21 * 5/105 = 1 < 2.
+        acknowledge(&mut wvegas, &mut windows, &mut view, 2, false);
+        close(cwnd(&windows), 22.0);
     }
 }

@@ -284,14 +284,15 @@ INLINE real tccc_estimate(const struct step *step, u32 packets, bool limited)
 	return 0;
 }
 
-/* Counts what was delivered and lost since the last call. */
-INLINE void tccc_count(const struct step *step)
+/* Counts what was delivered and lost since the last call; `least`: at least so much was lost. */
+INLINE void tccc_count(const struct step *step, u32 least)
 {
 	struct law_state *law = &step->state->law;
 	struct mp_member *own = member_of(step);
+	u32 lost = step->socket->lost - law->lost;
 
 	own->law[ACKED] = real_add(own->law[ACKED], real_of(step->socket->delivered - law->delivered));
-	own->law[LOST] = real_add(own->law[LOST], real_of(step->socket->lost - law->lost));
+	own->law[LOST] = real_add(own->law[LOST], real_of(lost > least ? lost : least));
 	law->delivered = step->socket->delivered;
 	law->lost = step->socket->lost;
 	if (own->law[LOST] >= real_of(LOSS_MEMORY)) {
@@ -319,7 +320,7 @@ INLINE void tccc_on_ack(const struct step *step, u32 packets, bool limited)
 	real estimate = tccc_estimate(step, packets, limited);
 
 	tccc_follow(step);
-	tccc_count(step);
+	tccc_count(step, 0);
 	if (estimate) {
 		estimate = real_max(estimate, real_of(2));
 		member_of(step)->law[SSTHRESH] = estimate;
@@ -335,7 +336,8 @@ INLINE void tccc_on_loss(const struct step *step)
 	struct law_state *law = &step->state->law;
 	struct mp_member *own = member_of(step);
 
-	tccc_count(step);
+	/* What begins a recovery without a packet counted as lost is a congestion mark, or a loss that a probe has mended. */
+	tccc_count(step, 1);
 	if (own->law[LOSS_EVENTS] < MIN_LOSS_EVENTS)
 		own->law[LOSS_EVENTS]++;
 	law->halve = !step->group->law[CSS_OVER];

@@ -13,7 +13,7 @@
  *     struct growth law_increase(step)   growth in congestion avoidance
  *
  * and, where it differs from the default below it in window_steps.h, any of law_decrease, law_slow_start, law_joined,
- * law_on_ack, law_on_loss and law_on_sample.
+ * law_on_ack, law_on_loss, law_on_timeout and law_on_sample.
  *
  * The kernel counts whole packets. What they leave out of window and threshold is kept beside them, so that nothing is rounded
  * away.

@@ -25,6 +25,10 @@
 #ifndef law_on_loss
 #define law_on_loss(step) ((void)(step))
 #endif
+/* The loss was a timeout. */
+#ifndef law_on_timeout
+#define law_on_timeout(step) ((void)(step))
+#endif
 
 /* The first step of a subflow. */
 INLINE void step_join(const struct step *step)
@@ -116,6 +120,7 @@ INLINE void step_timeout(const struct step *step)
 	step->state->window_rest = 0;
 	member_of(step)->rtt = 0;
 	member_of(step)->window = REAL_ONE;
+	law_on_timeout(step);
 }
 
 #endif

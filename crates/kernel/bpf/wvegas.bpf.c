@@ -6,6 +6,8 @@
 #define law_increase wvegas_increase
 #define law_on_ack(step, packets, limited) wvegas_on_ack(step, limited)
 #define law_on_sample wvegas_on_sample
+#define law_on_loss wvegas_rest
+#define law_on_timeout wvegas_on_timeout
 
 #include "window_control.h"
 

@@ -21,6 +21,9 @@ struct law_state {
 	u32 alpha;
 	/* Whether the acknowledgement at hand grows the window as Reno's would. */
 	u32 reno;
+	/* Whether a recovery is under way, or has ended and nothing was heard since. */
+	u32 resting;
+	u32 pad;
 	/* Smallest queueing delay since the last back-off, us, of type real; zero for none (spec: queue_delay). */
 	u64 queue_delay;
 };
@@ -39,15 +42,43 @@ struct law_state {
 #define MIN_SAMPLES 3
 #define PACKET (1ULL << 32)
 
+/* Linux: Vegas rests outside of the open state, and the first round after it begins when it ends. */
+INLINE void wvegas_rest(const struct step *step)
+{
+	struct law_state *law = &step->state->law;
+
+	law->resting = 1;
+	law->sum = 0;
+	law->samples = 0;
+	law->started = 1;
+	law->round_end = step->socket->nxt;
+}
+
+/* Linux: without waiting for the recovery's end. */
+INLINE void wvegas_on_timeout(const struct step *step)
+{
+	member_of(step)->law[RATE] = 0;
+}
+
 INLINE void wvegas_on_sample(const struct step *step, u32 rtt_us)
 {
 	struct law_state *law = &step->state->law;
 
 	if (!law->base_rtt || rtt_us < law->base_rtt)
 		law->base_rtt = rtt_us;
-	/* Linux: Vegas rests outside of the open state. */
-	law->sum = step->socket->recovering ? 0 : law->sum + rtt_us;
-	law->samples = step->socket->recovering ? 0 : law->samples + 1;
+	if (step->socket->recovering) {
+		wvegas_rest(step);
+		return;
+	}
+	if (law->resting) {
+		/* Linux wvegas_enable(): a recovery has emptied queues and moved rates. */
+		law->resting = 0;
+		law->alpha = MIN_ALPHA;
+		law->queue_delay = 0;
+		member_of(step)->law[RATE] = 0;
+	}
+	law->sum += rtt_us;
+	law->samples++;
 }
 
 /* Draft s3.2: the share of the connection's queue follows the share of its rate. */

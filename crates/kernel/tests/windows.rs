@@ -66,11 +66,12 @@ struct Ack {
     /// Whether a packet is acknowledged that left after the last one that did: a round ends.
     ends_round: bool,
     limited: bool,
+    in_recovery: bool,
 }
 
 impl Ack {
     fn of(packets: u64, limited: bool) -> Self {
-        Self { packets, rtt_us: 10_000, now_us: 0, ends_round: false, limited }
+        Self { packets, rtt_us: 10_000, now_us: 0, ends_round: false, limited, in_recovery: false }
     }
 }
 
@@ -101,7 +102,7 @@ impl<L: Copy + Default> Pair<L> {
             rtt: Duration::from_micros(ack.rtt_us),
             delivery_rate: Rate::ZERO,
             delivered_at_send: if ack.ends_round { before } else { Bytes::ZERO },
-            in_recovery: false,
+            in_recovery: ack.in_recovery,
             app_limited: !ack.limited,
         });
         self.ours.on_event(Time::from_micros(ack.now_us), id(place), &event, &self.view);
@@ -112,8 +113,29 @@ impl<L: Copy + Default> Pair<L> {
             socket.una = socket.nxt + 1;
             socket.nxt = socket.una + 100;
         }
+        socket.recovering = u32::from(ack.in_recovery);
         self.theirs.sample(controller, place, ack.rtt_us as u32);
-        self.theirs.ack(controller, place, ack.packets as u32, ack.limited);
+        // The kernel asks only outside of recovery.
+        if !ack.in_recovery {
+            self.theirs.ack(controller, place, ack.packets as u32, ack.limited);
+        }
+    }
+
+    /// A packet is lost, which the kernel counts before it begins a recovery.
+    fn lose_packet(&mut self, place: usize) {
+        self.event(place, &Event::Lost { packet: PacketNumber(0), bytes: Bytes::new(MSS), sent_at: Time::ZERO });
+        self.theirs.sockets[place].lost += 1;
+    }
+
+    /// A recovery begins, with a loss or a mark.
+    fn lose(&mut self, controller: &WindowController, place: usize, marked: bool) {
+        if marked {
+            self.event(place, &Event::Ecn { sent_at: Time::ZERO });
+        } else {
+            self.lose_packet(place);
+            self.event(place, &Event::Congestion { sent_at: Time::ZERO });
+        }
+        self.theirs.loss(controller, place);
     }
 
     fn event(&mut self, place: usize, event: &Event) {
@@ -188,14 +210,13 @@ fn compare<L: Copy + Default + core::fmt::Debug>(
                 let packets = if kind == 0 || slow_starts { 1 } else { 1 + dice.below(3) };
                 let ends_round = dice.below(2) == 0;
                 let rtt_us = dice.spread(100.0, 1e7) as u64;
-                pair.ack(controller, own, &Ack { packets, rtt_us, now_us: NOW_US, ends_round, limited: true });
+                pair.ack(controller, own, &Ack { rtt_us, now_us: NOW_US, ends_round, ..Ack::of(packets, true) });
                 let theirs = (pair.theirs.window_q32(own) as i64 - before.window_q32(own) as i64) as f64;
                 let ours = pair.our_window(own).max(LEAST_WINDOW) - window;
                 worst.compare(name, ours, theirs / 4_294_967_296.0, LAST_PLACE, &before);
             }
             2 => {
-                pair.event(own, &Event::Congestion { sent_at: Time::ZERO });
-                pair.theirs.loss(controller, own);
+                pair.lose(controller, own, dice.below(2) == 0);
                 let ours = pair.our_window(own).max(LEAST_WINDOW) - window;
                 worst.compare(name, ours, pair.theirs.window(own) - before.window(own), LAST_PLACE, &before);
             }
@@ -292,7 +313,7 @@ fn uni_mptcp() {
 }
 
 /// `struct law_state` of `bpf/wvegas.h`, as words.
-type WvegasState = [u64; 5];
+type WvegasState = [u64; 6];
 
 #[test]
 fn wvegas() {
@@ -308,6 +329,13 @@ fn wvegas() {
                 for sample in 0..6 {
                     let rtt_us = (base * (1.0 + 0.3 * dice.unit())) as u64;
                     pair.ack(controller, place, &Ack { rtt_us, ends_round: sample == 5, ..Ack::of(1, sample == 5) });
+                }
+            }
+            // Half of the subflows have had a recovery since.
+            if dice.below(2) == 0 {
+                pair.lose(controller, place, dice.below(2) == 0);
+                for _ in 0..dice.below(3) {
+                    pair.ack(controller, place, &Ack { in_recovery: true, ..Ack::of(1, true) });
                 }
             }
             for _ in 0..dice.below(6) {
@@ -351,13 +379,9 @@ fn tccc() {
         }
         for place in 0..pair.subflows {
             if dice.below(3) == 0 {
-                for _ in 0..dice.below(20) {
-                    let lost = Event::Lost { packet: PacketNumber(0), bytes: Bytes::new(MSS), sent_at: Time::ZERO };
-                    pair.event(place, &lost);
-                    pair.theirs.sockets[place].lost += 1;
-                }
-                pair.event(place, &Event::Congestion { sent_at: Time::ZERO });
-                pair.theirs.loss(controller, place);
+                let marked = dice.below(2) == 0;
+                (0..dice.below(if marked { 1 } else { 20 })).for_each(|_| pair.lose_packet(place));
+                pair.lose(controller, place, marked);
             }
         }
         // Where the initial slow start is over, each subflow's threshold has been set: `draw` sets both anew.

@@ -81,6 +81,20 @@ fn other_loss_rates_halve() {
 }
 
 #[test]
+fn marks_are_losses() {
+    // 1000 packets each; subflow 0 is marked 20 times, subflow 1 once: not the same rate, so half is taken of 40 packets.
+    let mut tccc = avoiding(&[(1000.0, 0.0); 2]);
+    let mut windows = windows(&[(40.0, 0.02), (4.0, 0.1)]);
+    for (id, marks) in [(0, 20), (1, 1)] {
+        for _ in 0..marks {
+            let mark = Event::Ecn { sent_at: Time::ZERO };
+            tccc.observe(Time::ZERO, SubflowId(id), &mark, &mut windows, &View::default());
+        }
+    }
+    close(decreases(&mut tccc, &windows)[0], 20.0);
+}
+
+#[test]
 fn all_subflows_together_grow_like_one_tcp() {
     // Sum of (growth per round trip)/rtt = 1/min_rtt, whatever windows and round trips (paper 001 eq. 3).
     let windows = windows(&[(40.0, 0.02), (4.0, 0.1), (17.0, 0.05)]);
@@ -117,6 +131,19 @@ fn a_join_keeps_the_finishing_time() {
         tccc.observe(Time::ZERO, SubflowId(1), &sent(), &mut windows, &View::default());
         assert!((tccc.alpha - alpha).abs() < 5e-4, "{} is not {alpha}", tccc.alpha);
         assert!(tccc.initial);
+    }
+}
+
+#[test]
+fn subflows_that_begin_together_are_all_in_the_sum() {
+    // con = 100: Tot = 10 and then, with the second that has measured nothing, 20.
+    // CT = ln(10)/ln(1.5) = 5.679: alpha' = (100/20)^(1/5.679) = 1.3276, and alpha'' = (100/30)^(1/5.679) = 1.2362.
+    let (mut tccc, mut windows) = css(10.0, 100.0);
+    windows.insert(SubflowId(2), Window::new(1000.0, 10.0, None));
+    tccc.joined(SubflowId(2), &mut windows);
+    for (id, alpha) in [(1, 1.3276), (2, 1.2362)] {
+        tccc.observe(Time::ZERO, SubflowId(id), &sent(), &mut windows, &View::default());
+        assert!((tccc.alpha - alpha).abs() < 1e-4, "{} is not {alpha}", tccc.alpha);
     }
 }
 
