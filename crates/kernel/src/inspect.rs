@@ -20,6 +20,8 @@ const ONE: f64 = 1e6;
 pub fn status() -> Result<Vec<Controller>, Error> {
     loader::fit()?;
     loader::hear();
+    // What another process loads or unloads meanwhile is seen whole or not at all.
+    let _lock = pins::look()?;
     let default = default::get();
     loader::instances()?.iter().map(|instance| controller(instance, &default)).collect()
 }
@@ -57,6 +59,7 @@ pub fn set_weights(token: Option<u32>, weights: &[f64]) -> Result<(), Error> {
         value.ppm[place] = ppm;
     }
     let bytes: Vec<u8> = value.ppm.iter().flat_map(|ppm| ppm.to_ne_bytes()).collect();
+    let _lock = pins::look()?;
     for name in weighted(token)? {
         PinnedMap::open(&name, pins::WEIGHTS)?.put(&key(token), &bytes)?;
     }
@@ -68,6 +71,7 @@ pub fn set_weights(token: Option<u32>, weights: &[f64]) -> Result<(), Error> {
 /// # Errors
 /// As [`set_weights`].
 pub fn clear_weights(token: Option<u32>) -> Result<(), Error> {
+    let _lock = pins::look()?;
     for name in weighted(token)? {
         PinnedMap::open(&name, pins::WEIGHTS)?.delete(&key(token))?;
     }
@@ -79,6 +83,7 @@ pub fn clear_weights(token: Option<u32>) -> Result<(), Error> {
 /// # Errors
 /// As [`set_weights`].
 pub fn weights(token: u32) -> Result<[f64; MAX_SUBFLOWS], Error> {
+    let _lock = pins::look()?;
     let mut held = Weights::default();
     for name in weighted(Some(token))? {
         let map = PinnedMap::open(&name, pins::WEIGHTS)?;
@@ -92,6 +97,7 @@ pub fn weights(token: u32) -> Result<[f64; MAX_SUBFLOWS], Error> {
 /// # Errors
 /// If none is loaded.
 pub fn weighted_connections() -> Result<Vec<ConnectionStatus>, Error> {
+    let _lock = pins::look()?;
     let mut found = Vec::new();
     for name in weighted(None)? {
         found.extend(connections(&name)?);

@@ -104,8 +104,8 @@ fn forget_default() -> Result<(), Error> {
 /// If it is not loaded, or a parameter is wrong: then none is changed.
 pub fn set(name: &str, settings: &[Setting]) -> Result<(), Error> {
     fit()?;
-    let instance = instance(name)?;
     let _lock = pins::prepare()?;
+    let instance = instance(name)?;
     tunables::set(&instance, settings)
 }
 

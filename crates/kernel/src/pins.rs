@@ -53,19 +53,36 @@ pub(crate) fn prepare() -> Result<(Lock, bool), Error> {
     }
 }
 
+/// Waits until no other command changes the folder, and keeps it so while what it returns lives; `None` if there is no folder, so
+/// that nothing is loaded.
+pub(crate) fn look() -> Result<Option<OwnedFd>, Error> {
+    while Path::new(FOLDER).exists() {
+        let folder = wait(FlockOperation::LockShared).map_err(|source| Error::File { path: FOLDER.into(), source })?;
+        if folder.is_some() {
+            return Ok(folder);
+        }
+    }
+    Ok(None)
+}
+
 /// Waits for the lock; `None` if who held it removed the folder.
 fn lock() -> io::Result<Option<Lock>> {
     match fs::create_dir(FOLDER) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
+    Ok(wait(FlockOperation::LockExclusive)?.map(Lock))
+}
+
+/// Opens the folder and waits for a lock of it; `None` if there is none, or who held it removed the folder.
+fn wait(operation: FlockOperation) -> io::Result<Option<OwnedFd>> {
     let folder = match open(FOLDER, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
         folder => folder?,
     };
-    flock(&folder, FlockOperation::LockExclusive)?;
+    flock(&folder, operation)?;
     let is_there = stat(FOLDER).is_ok_and(|there| fstat(&folder).is_ok_and(|held| held.st_ino == there.st_ino));
-    Ok(is_there.then_some(Lock(folder)))
+    Ok(is_there.then_some(folder))
 }
 
 /// Whether this process sees the machine's own mounts. If it may not know, it is taken to.

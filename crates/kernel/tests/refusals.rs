@@ -75,6 +75,32 @@ fn available() -> Vec<String> {
 }
 
 #[test]
+fn what_comes_and_goes_meanwhile_is_no_error_of_status() {
+    if is_hindered() {
+        return;
+    }
+    let stays = Loaded::new("lia");
+    let others = std::thread::spawn(|| {
+        for _ in 0..10 {
+            drop(Loaded::new("tccc"));
+        }
+    });
+    let (process, _) = stays.name.split_once('_').unwrap();
+    let mut seen = 0;
+    while !others.is_finished() {
+        let found = engine::status().unwrap();
+        assert!(found.iter().any(|controller| controller.kernel_name == stays.name));
+        // None is seen half-loaded: its parameters are there.
+        for tccc in found.iter().filter(|one| one.name == "tccc" && one.kernel_name.starts_with(process)) {
+            assert_eq!(tccc.parameters.len(), 3);
+            seen += 1;
+        }
+    }
+    others.join().unwrap();
+    assert!(seen > 0);
+}
+
+#[test]
 fn what_is_unloaded_is_what_was_named() {
     if is_hindered() {
         return;
