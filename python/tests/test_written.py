@@ -13,6 +13,7 @@ class Through(CongestionControl):
     def __init__(self):
         self.controller = create(self.algorithm)
         self.hears_departures = self.controller.hears_departures
+        self.answers_marks = self.controller.answers_marks
 
     def add_subflow(self, now_s, id, init):
         self.controller.add_subflow(now_s, id, init)
@@ -78,6 +79,17 @@ def test_a_controller_for_teaching(two_paths):
     # The same rules, so much the same goodput.
     assert abs(result.goodput_bps / registry.goodput_bps - 1) < 0.2
     assert manypath.simulate(scenario, controllers={"phone": Uncoupled.of(TeachingReno)}).json == result.json
+
+
+def test_only_those_who_answer_marks_are_marked(two_paths):
+    scenario = two_paths.replace({"link.lte.ecn": "2packets", "connection.ecn": True})
+
+    def marked(controller):
+        return sum(link["marked"] for link in manypath.simulate(scenario, controllers=controller).summary()["links"])
+
+    answering = type("Answering", (TeachingReno,), {"answers_marks": True})
+    assert marked({"phone": Uncoupled.of(TeachingReno)}) == 0 < marked({"phone": Uncoupled.of(answering)})
+    assert create("reno").answers_marks and not create("bbr").answers_marks
 
 
 @pytest.mark.parametrize("method", ["add_subflow", "on_event", "limits", "next_timer", "on_timer", "inspect"])

@@ -307,6 +307,10 @@ impl<L: Law> CongestionControl for Aimd<L> {
         L::HEARS_DEPARTURES
     }
 
+    fn answers_marks(&self) -> bool {
+        true
+    }
+
     fn limits(&self, id: SubflowId) -> Limits {
         self.windows.get(id).map_or(Limits::NONE, |own| Limits {
             cwnd: Bytes::from_f64(own.cwnd * own.mss),

@@ -56,6 +56,12 @@ pub trait CongestionControl: Debug + Send {
         true
     }
 
+    /// Whether [`Event::Ecn`] slows its subflow down as a loss would (RFC 3168 s5). Only then may packets say that they are
+    /// ECN-capable: queues mark those where they drop others. The same for as long as the controller lives.
+    fn answers_marks(&self) -> bool {
+        false
+    }
+
     /// How fast a subflow may send. Pure and cheap. For an unknown subflow: a window of zero.
     fn limits(&self, id: SubflowId) -> Limits;
 
@@ -73,6 +79,9 @@ pub trait CongestionControl: Debug + Send {
 
 /// A single-path congestion controller: one object per subflow, unaware of the others.
 pub trait PathController: Debug + Send {
+    /// As [`CongestionControl::answers_marks`].
+    const ANSWERS_MARKS: bool = false;
+
     /// Something happened. `view` is the subflow's own.
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView);
 

@@ -207,6 +207,8 @@ impl Cubic {
 }
 
 impl PathController for Cubic {
+    const ANSWERS_MARKS: bool = true;
+
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
             Event::Acked(acked) => {

@@ -74,6 +74,8 @@ impl Reno {
 }
 
 impl PathController for Reno {
+    const ANSWERS_MARKS: bool = true;
+
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
             Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view.delivered),

@@ -165,6 +165,10 @@ impl<C: CongestionControl> CongestionControl for Targeted<C> {
         self.inner.on_event(now, id, event, view);
     }
 
+    fn answers_marks(&self) -> bool {
+        self.inner.answers_marks()
+    }
+
     fn limits(&self, id: SubflowId) -> Limits {
         self.inner.limits(id)
     }

@@ -57,6 +57,10 @@ impl<C: PathController> CongestionControl for Uncoupled<C> {
         }
     }
 
+    fn answers_marks(&self) -> bool {
+        C::ANSWERS_MARKS
+    }
+
     fn limits(&self, id: SubflowId) -> Limits {
         self.path(id).map_or(Limits::NONE, PathController::limits)
     }

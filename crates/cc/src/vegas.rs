@@ -138,6 +138,8 @@ fn seconds(acked: &Acked) -> f64 {
 }
 
 impl PathController for Vegas {
+    const ANSWERS_MARKS: bool = true;
+
     fn on_event(&mut self, _now: Time, event: &Event, view: &SubflowView) {
         if let Event::Acked(acked) = event {
             self.base = self.base.min(seconds(acked));

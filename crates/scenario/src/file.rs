@@ -216,7 +216,7 @@ pub(crate) struct ConnectionTable {
     pub(crate) max_ack_delay: Option<Text<ASpan>>,
     /// How much a paced subflow may catch up at once.
     pub(crate) pacing_burst: Option<Text<ASpan>>,
-    /// Whether packets say that they understand ECN.
+    /// Whether packets say that they understand ECN, if the controller answers marks.
     pub(crate) ecn: bool,
 }
 

@@ -160,7 +160,7 @@ pub struct Connection {
     pub max_ack_delay: Duration,
     /// How much a paced subflow may catch up at once.
     pub pacing_burst: Duration,
-    /// Whether packets say that they understand ECN.
+    /// Whether packets say that they understand ECN, if the controller answers marks.
     pub ecn: bool,
 }
 

@@ -142,6 +142,8 @@ fn end(
         None => manypath_cc::create(&connection.cc, cc_seed).map_err(algorithm)?,
     };
     let scheduler = manypath_sched::create(&connection.scheduler).map_err(algorithm)?;
+    // RFC 3168 s5: the codepoint says that the sender reacts.
+    let ecn = connection.ecn && cc.answers_marks();
     let session = Session::new(config, cc, scheduler);
     let mut carriers = Vec::new();
     for path in &connection.paths {
@@ -149,7 +151,7 @@ fn end(
         let (sender, receiver) = halves(connection);
         carriers.push(Carrier { sender, receiver, route: routes.add(links), sent: Sent::default(), lost: 0 });
     }
-    let mut end = End::new(index, session, carriers, Sizes::of(connection), connection.ecn);
+    let mut end = End::new(index, session, carriers, Sizes::of(connection), ecn);
     if let Transport::Tcp { ack_rule: AckRule::Window, .. } = connection.transport {
         end.window = Some(SharedWindow::new(connection.receive_buffer.get()));
     }

@@ -158,3 +158,23 @@ fn marks_replace_losses_under_ecn() {
     assert!(report.links[0].marked > 0 && report.connections[0].subflows[0].lost_packets == 0, "{:?}", report.links[0]);
     assert!(report.goodput_bps > 8e6);
 }
+
+#[test]
+fn only_packets_of_controllers_that_answer_marks_say_that_they_understand_them() {
+    let link = "ecn = \"2packets\"\n";
+    for algorithm in manypath_cc::algorithms() {
+        let scenario = SLOW_LINK.to_owned() + link + &single("one", algorithm.name, "ecn = true");
+        let marked = simulate(&scenario, 1).links[0].marked;
+        let cc = manypath_cc::create(&manypath_core::AlgorithmSpec::named(algorithm.name), 1).unwrap();
+        assert_eq!(marked > 0, cc.answers_marks(), "{}: {marked}", algorithm.name);
+    }
+}
+
+#[test]
+fn early_detection_drops_packets_of_a_controller_that_ignores_marks() {
+    // RED marks what it would drop of those who do not understand.
+    let red = "red = { min = \"5packets\", max = \"60packets\", max-probability = \"20%\", ecn = true }\n";
+    let report = simulate(&(SLOW_LINK.to_owned() + red + &single("one", "mpcc-loss", "ecn = true")), 1);
+    let lost = report.connections[0].subflows[0].lost_packets;
+    assert!(report.links[0].marked == 0 && lost > 0, "{} marked, {lost} lost", report.links[0].marked);
+}

@@ -44,6 +44,10 @@ class CongestionControl(ABC):
     #: Whether `Event.Sent` changes anything. One that says no is spared these events, which are every second one.
     hears_departures: bool = True
 
+    #: Whether `Event.Ecn` slows its subflow down as a loss would. Only of controllers that say so are packets ECN-capable
+    #: where the scenario has `ecn = true`: queues mark those where they drop others (RFC 3168).
+    answers_marks: bool = False
+
     def __init_subclass__(cls) -> None:
         cls.name = cls.__dict__.get("name", cls.__name__)
 
@@ -77,6 +81,9 @@ class CongestionControl(ABC):
 class PathController(ABC):
     """A controller of one subflow that knows nothing of the others, written in Python; made with its `SubflowInit`."""
 
+    #: As `CongestionControl.answers_marks`; of the class.
+    answers_marks: bool = False
+
     @abstractmethod
     def on_event(self, now_s: float, event: Event, view: SubflowView) -> None:
         """Something happened. `view` is the subflow's own."""
@@ -104,6 +111,7 @@ class Uncoupled(CongestionControl):
         self._make = path_controller
         self._paths: dict[int, PathController] = {}
         self.name = getattr(path_controller, "__name__", type(self).__name__)
+        self.answers_marks = getattr(path_controller, "answers_marks", False)
 
     @classmethod
     def of(cls, path_controller: Callable[[SubflowInit], PathController]) -> Callable[[], Uncoupled]:

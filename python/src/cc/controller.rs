@@ -165,6 +165,12 @@ impl Controller {
         self.state().controller.hears_departures()
     }
 
+    /// Whether a congestion mark slows a subflow down.
+    #[getter]
+    fn answers_marks(&self) -> bool {
+        self.state().controller.answers_marks()
+    }
+
     /// What is kept of the subflows: a copy.
     #[getter]
     fn view(&self) -> Vec<SubflowView> {

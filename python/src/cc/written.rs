@@ -47,6 +47,7 @@ pub(crate) struct Written {
     object: Py<PyAny>,
     failure: Failure,
     hears_departures: bool,
+    answers_marks: bool,
     limits: BTreeMap<SubflowId, CoreLimits>,
     next_timer: Option<Time>,
 }
@@ -55,7 +56,9 @@ impl Written {
     /// Takes an object with the methods of `manypath.cc.CongestionControl`.
     pub(crate) fn new(object: Bound<'_, PyAny>, failure: Failure) -> PyResult<Self> {
         let hears_departures = object.getattr("hears_departures")?.is_truthy()?;
-        Ok(Self { object: object.unbind(), failure, hears_departures, limits: BTreeMap::new(), next_timer: None })
+        let answers_marks = object.getattr("answers_marks")?.is_truthy()?;
+        let (object, limits) = (object.unbind(), BTreeMap::new());
+        Ok(Self { object, failure, hears_departures, answers_marks, limits, next_timer: None })
     }
 
     /// Calls Python, unless it has failed already, and reads the timer and the limits of `changed`, or of all.
@@ -112,6 +115,10 @@ impl CongestionControl for Written {
 
     fn hears_departures(&self) -> bool {
         self.hears_departures
+    }
+
+    fn answers_marks(&self) -> bool {
+        self.answers_marks
     }
 
     fn limits(&self, id: SubflowId) -> CoreLimits {
