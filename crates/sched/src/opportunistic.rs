@@ -154,7 +154,7 @@ mod tests {
         let mut pr = Opportunistic::new(KERNEL_RATIO);
         let paths = view([subflow(0, 20, 10, 2), subflow(1, 200, 10, 1)]);
         let mut open = held_up();
-        open.on_copy_ended(segments(2, 3), false);
+        open.on_copy_ended(segments(2, 3), FAST, false);
         assert_eq!(pr.choose(at(0), &paths, &open), None, "lost data can be sent");
         // All sent and room in memory: the application has nothing to say.
         let mut idle = queue(1, 3);

@@ -289,11 +289,15 @@ impl Queue {
     }
 
     /// Records that a subflow's copy of a range is off that subflow: acknowledged by the carrier (`delivered`), or given
-    /// up. What has no copy left under way and was not delivered becomes lost. Returns the bytes that became lost.
-    pub fn on_copy_ended(&mut self, range: DataRange, delivered: bool) -> u64 {
+    /// up, whether it was lost or never left: then the subflow does not count as one that carried it. What has no copy left
+    /// under way and was not delivered becomes lost. Returns the bytes that became lost.
+    pub fn on_copy_ended(&mut self, range: DataRange, subflow: SubflowId, delivered: bool) -> u64 {
         let mut newly_lost = 0;
         self.for_each_segment(range, |segment, held, lost| {
             segment.copies = segment.copies.saturating_sub(1);
+            if !delivered {
+                segment.carriers &= !carrier_bit(subflow);
+            }
             if delivered && !lost.is_empty() {
                 // Only reinjected data is lost here and under way there.
                 lost.remove(segment.range);
@@ -303,13 +307,6 @@ impl Queue {
             }
         });
         newly_lost
-    }
-
-    /// Records that a range was assigned to a subflow but never left there (its queue was taken back): where no other copy is
-    /// under way it is pending again, and [`end_reinjection`](Self::end_reinjection) of this subflow does not withdraw it.
-    pub fn on_unassigned(&mut self, range: DataRange, subflow: SubflowId) {
-        self.for_each_segment(range, |segment, _, _| segment.carriers &= !carrier_bit(subflow));
-        self.on_copy_ended(range, false);
     }
 
     /// Declares lost what of `range` is neither acknowledged nor under way: the carrier acknowledged it, the receiver's

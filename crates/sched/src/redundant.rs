@@ -3,12 +3,13 @@
 //! Each subflow goes through the data in order at its own pace: it sends a copy of the lowest segment that it has not
 //! carried and the receiver has not acknowledged, or new data where it has caught up. So the first copy to arrive counts,
 //! and a slow subflow skips what arrived meanwhile. The goodput is that of the fastest path, the delay the least of all.
-//! Data whose every copy was lost goes first, preferably on a subflow that did not carry it.
+//! What a subflow loses it carries again, whether or not a copy is under way elsewhere: that may wait in the queue of a path
+//! many times slower. Data whose every copy was lost goes first.
 //!
 //! Of several subflows with something to carry, the one with the lowest smoothed RTT goes first. It waits only while
 //! every usable subflow lacks room or has carried all there is.
 
-use manypath_core::{DataSeq, SubflowId, SubflowView, Time, View};
+use manypath_core::{DataRange, DataSeq, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest_for_head, send_head};
 use crate::queue::Queue;
@@ -36,7 +37,7 @@ impl Redundant {
         let next = &mut self.next[subflow.id.index()];
         *next = (*next).max(queue.left_edge());
         let unsent = queue.unsent_ranges().next().map_or(queue.admitted(), |range| range.start);
-        // What is skipped here is acknowledged or carried, for good: it is not looked at again.
+        // What is skipped here is acknowledged or carried: it is not looked at again unless it is lost.
         let uncarried = queue.segments_from(*next).find(|held| !held.acked && !held.was_carried_by(subflow.id));
         match uncarried {
             Some(segment) if segment.range.start < unsent => {
@@ -89,6 +90,12 @@ impl Scheduler for Redundant {
             _ => reason::of_wait(queue),
         };
         choice
+    }
+
+    fn on_lost(&mut self, id: SubflowId, range: DataRange) {
+        if let Some(next) = self.next.get_mut(id.index()) {
+            *next = (*next).min(range.start);
+        }
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {
@@ -147,13 +154,30 @@ mod tests {
     }
 
     #[test]
+    fn a_subflow_carries_again_what_it_lost_though_another_still_does() {
+        let (mut scheduler, mut queue) = (Redundant::new(), queue(3, 3));
+        let paths = view([subflow(0, 100, 10, 0), subflow(1, 20, 10, 0)]);
+        for _ in 0..6 {
+            step(&mut scheduler, &paths, &mut queue);
+        }
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), Choice::Wait);
+        queue.on_copy_ended(segments(1, 2), SubflowId(1), false);
+        scheduler.on_lost(SubflowId(1), segments(1, 2));
+        assert!(queue.lost().is_zero(), "the other has it under way");
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), copy(1, 1));
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), Choice::Wait);
+    }
+
+    #[test]
     fn data_lost_everywhere_goes_first() {
         let (mut scheduler, mut queue) = (Redundant::new(), queue(3, 3));
         let paths = view([subflow(0, 100, 10, 0), subflow(1, 20, 10, 0)]);
         assert_eq!(step(&mut scheduler, &paths, &mut queue), send(1, 0));
-        queue.on_copy_ended(segments(0, 1), false);
-        assert_eq!(step(&mut scheduler, &paths, &mut queue), send(0, 0));
         assert_eq!(step(&mut scheduler, &paths, &mut queue), send(1, 1));
+        queue.on_copy_ended(segments(0, 1), SubflowId(1), false);
+        scheduler.on_lost(SubflowId(1), segments(0, 1));
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), send(1, 0));
+        assert_eq!(step(&mut scheduler, &paths, &mut queue), send(1, 2));
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub trait Scheduler: Debug + Send {
     /// A data acknowledgement came.
     fn on_data_ack(&mut self, _now: Time, _ack: &DataAck, _view: &View) {}
 
+    /// A subflow has lost its copy of a range, or had it taken back before it left: it carries that no more.
+    fn on_lost(&mut self, _id: SubflowId, _range: DataRange) {}
+
     /// How much unsent data matters to its decisions beside what the windows take, as far as an application has it: the send
     /// buffer has to hold that too.
     fn looks_ahead(&self, _view: &View) -> Bytes {

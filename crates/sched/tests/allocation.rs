@@ -63,7 +63,7 @@ impl Connection {
         let arriving = [0, 1, 0, 2, 0, 1, 0, 3][round % 8];
         while let Some((range, bytes)) = self.flights[arriving].pop_front() {
             self.view.subflows[arriving].in_flight -= bytes;
-            self.queue.on_copy_ended(range, true);
+            self.queue.on_copy_ended(range, SubflowId(u32::try_from(arriving).unwrap()), true);
             self.queue.on_selective_ack(range);
         }
         self.acknowledge();

@@ -136,7 +136,7 @@ proptest! {
                 *offset += len;
             }
             queue.set_writer_waits(full);
-            let mut copies: Vec<DataRange> = Vec::new();
+            let mut copies: Vec<(DataRange, SubflowId)> = Vec::new();
             let mut view = View::default();
             let mut now = Time::ZERO;
             for (index, (kind, which, amount)) in steps.iter().enumerate() {
@@ -150,10 +150,14 @@ proptest! {
                     }
                     2 => queue.extend_window(queue.left_edge() + *amount),
                     3 if !copies.is_empty() => {
-                        let copy = copies.swap_remove(which % copies.len());
-                        queue.on_copy_ended(copy, index % 3 == 0);
+                        let (copy, subflow) = copies.swap_remove(which % copies.len());
+                        let delivered = index % 3 == 0;
+                        queue.on_copy_ended(copy, subflow, delivered);
+                        if !delivered {
+                            scheduler.on_lost(subflow, copy);
+                        }
                     }
-                    4 if !copies.is_empty() => drop(queue.on_selective_ack(copies[which % copies.len()])),
+                    4 if !copies.is_empty() => drop(queue.on_selective_ack(copies[which % copies.len()].0)),
                     _ => {
                         let edge = queue.segment_at(queue.left_edge()).copied();
                         let before = queue.left_edge();
@@ -172,8 +176,8 @@ proptest! {
                     assert!(decision < 5_000, "{name} does not come to an end");
                     let choice = scheduler.pick(now, &view, &queue);
                     assert!(!scheduler.reason().is_empty());
-                    if let Choice::Send { range, .. } | Choice::Duplicate { range, .. } = choice {
-                        copies.push(range);
+                    if let Choice::Send { subflow, range } | Choice::Duplicate { subflow, range, .. } = choice {
+                        copies.push((range, subflow));
                     }
                     if !carry_out(now, name, choice, &mut view, &mut queue) {
                         check_wait(name, &view, &queue);

@@ -146,7 +146,11 @@ impl Session {
         let Some(position) = in_flight.iter().position(|held| *held == range) else { return false };
         in_flight.swap_remove(position);
         self.view.subflows[index].in_flight -= Bytes::new(MSS);
-        self.queue.on_copy_ended(range, delivered);
+        let id = self.view.subflows[index].id;
+        self.queue.on_copy_ended(range, id, delivered);
+        if !delivered {
+            self.scheduler.on_lost(id, range);
+        }
         true
     }
 

@@ -106,7 +106,7 @@ impl Session {
             self.stir(Time::ZERO);
         }
         if sent.range.end > self.queue.left_edge() {
-            self.queue.on_copy_ended(sent.range, true);
+            self.queue.on_copy_ended(sent.range, id, true);
             if self.config.carriage == Carriage::Datagrams
                 && self.queue.segment_at(sent.range.start).is_some_and(|segment| !segment.acked)
             {
@@ -156,8 +156,14 @@ impl Session {
         if self.mutation == crate::mutation::Mutation::NoRetransmission {
             return Some(sent);
         }
-        self.queue.on_copy_ended(sent.range, false);
+        self.give_up(sent.range, id);
         Some(sent)
+    }
+
+    /// A path has lost its copy of a range, or had it taken back.
+    pub(crate) fn give_up(&mut self, range: DataRange, id: SubflowId) {
+        self.queue.on_copy_ended(range, id, false);
+        self.scheduler.on_lost(id, range);
     }
 
     /// A failed path is heard again.

@@ -192,7 +192,8 @@ impl Session {
                 self.waiting -= 1;
                 if queued.bytes > view.mss {
                     // The carrier's datagrams have shrunk: the data is pending again and cut anew.
-                    self.queue.on_unassigned(queued.range, path.id);
+                    let id = path.id;
+                    self.give_up(queued.range, id);
                     continue;
                 }
                 if let Some(transmit) = self.emit(now, index, queued) {
@@ -209,7 +210,8 @@ impl Session {
         let range = DataRange::between(queued.range.start.max(self.queue.left_edge()), queued.range.end);
         let acked = self.queue.segment_at(range.start).is_some_and(|segment| segment.acked);
         if range.is_empty() || acked {
-            self.queue.on_copy_ended(queued.range, true);
+            let id = self.paths[index].as_ref()?.id;
+            self.queue.on_copy_ended(queued.range, id, true);
             return None;
         }
         let content = self.queue.content_at(range)?;

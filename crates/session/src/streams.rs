@@ -75,7 +75,7 @@ impl Session {
         let view = &mut self.view.subflows[id.index()];
         view.queued -= again.bytes;
         view.delivered += again.bytes;
-        self.queue.on_copy_ended(again.range, true);
+        self.queue.on_copy_ended(again.range, id, true);
         self.restore(now, id);
     }
 

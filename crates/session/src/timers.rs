@@ -131,7 +131,7 @@ impl Session {
         while let Some(again) = self.path_mut(id).and_then(|path| path.resend.pop_front()) {
             self.view.subflows[id.index()].queued -= again.bytes;
             self.waiting -= 1;
-            self.queue.on_copy_ended(again.range, false);
+            self.give_up(again.range, id);
         }
         self.take_back_unsent(id);
         // What only the carrier acknowledged is the receiver's word against the peer's silence: watched on, by any path.
@@ -146,7 +146,7 @@ impl Session {
         while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
             self.view.subflows[id.index()].queued -= queued.bytes;
             self.waiting -= 1;
-            self.queue.on_unassigned(queued.range, id);
+            self.give_up(queued.range, id);
         }
     }
 

@@ -60,7 +60,7 @@ pub struct Segment {
     pub last_subflow: SubflowId,
     /// When it was last given to a subflow.
     pub sent_at: Time,
-    /// Bit `id % 64` is set for every subflow that carried it.
+    /// Bit `id % 64` is set for every subflow that carried it and did not lose it.
     pub(super) carriers: u64,
     /// Copies given to subflows and neither acknowledged nor given up there.
     pub(super) copies: u16,
@@ -85,7 +85,7 @@ impl Segment {
         }
     }
 
-    /// Whether this subflow carried it.
+    /// Whether this subflow carried it and has neither lost it nor had it taken back.
     pub fn was_carried_by(&self, subflow: SubflowId) -> bool {
         self.carriers & carrier_bit(subflow) != 0
     }

@@ -105,16 +105,16 @@ fn lost_data_goes_first_and_counts_as_retransmitted() {
     let mut queue = queue(5_000, 9_000);
     let first = assign_head(&mut queue, A, 1_000);
     let second = assign_head(&mut queue, A, 1_000);
-    assert_eq!(queue.on_copy_ended(second, false), 1_000);
-    assert_eq!(queue.on_copy_ended(first, true), 0);
+    assert_eq!(queue.on_copy_ended(second, A, false), 1_000);
+    assert_eq!(queue.on_copy_ended(first, A, true), 0);
     assert_eq!((queue.lost(), queue.lost_head(mss(1_000))), (Bytes::new(1_000), Some(second)));
-    assert!(queue.lost_segment().unwrap().was_carried_by(A));
+    assert!(!queue.lost_segment().unwrap().was_carried_by(A), "it has lost it");
     // On a path with smaller packets it takes two records, and the segment splits.
     assert_eq!(assign_head(&mut queue, B, 600), range(1_000, 1_600));
     assert_eq!(assign_head(&mut queue, B, 600), range(1_600, 2_000));
     assert_eq!(assign_head(&mut queue, B, 600), range(2_000, 2_600));
     let again = queue.segment_at(DataSeq(1_700)).unwrap();
-    assert!(again.retransmitted && again.was_carried_by(A) && again.was_carried_by(B) && again.last_subflow == B);
+    assert!(again.retransmitted && !again.was_carried_by(A) && again.was_carried_by(B) && again.last_subflow == B);
     assert!(!queue.segment_at(DataSeq(2_000)).unwrap().retransmitted);
 }
 
@@ -125,9 +125,9 @@ fn data_is_lost_only_with_its_last_copy() {
     let copy = queue.copy_of(&queue.segments[0], mss(400));
     assert_eq!(copy, range(0, 400));
     queue.on_assigned(Time::ZERO, copy, B);
-    assert_eq!(queue.on_copy_ended(sent, false), 600);
+    assert_eq!(queue.on_copy_ended(sent, A, false), 600);
     assert_eq!(queue.lost_head(mss(1_000)), Some(range(400, 1_000)));
-    assert_eq!(queue.on_copy_ended(copy, false), 400);
+    assert_eq!(queue.on_copy_ended(copy, B, false), 400);
     // Lost together, and yet two segments: the records do not merge.
     assert_eq!(queue.lost_head(mss(1_000)), Some(range(0, 400)));
 }
@@ -137,7 +137,7 @@ fn the_carrier_s_acknowledgement_is_not_delivery() {
     let mut queue = queue(1_000, 9_000);
     let sent = assign_head(&mut queue, A, 1_000);
     assert_eq!(queue.on_undelivered(sent), 0, "a copy is under way");
-    assert_eq!(queue.on_copy_ended(sent, true), 0);
+    assert_eq!(queue.on_copy_ended(sent, A, true), 0);
     assert!(!queue.has_pending());
     assert_eq!(queue.on_undelivered(sent), 1_000);
     assert_eq!(queue.head(mss(1_000)), Some(sent));
@@ -148,11 +148,11 @@ fn the_carrier_s_acknowledgement_is_not_delivery() {
 fn selective_acknowledgements_end_loss() {
     let mut queue = queue(3_000, 9_000);
     let sent: Vec<_> = (0..3).map(|_| assign_head(&mut queue, A, 1_000)).collect();
-    queue.on_copy_ended(sent[1], false);
+    queue.on_copy_ended(sent[1], A, false);
     assert_eq!(queue.on_selective_ack(range(1_000, 2_999)), 1_000, "a segment counts when it is there as a whole");
     assert_eq!((queue.lost(), queue.acked_above()), (Bytes::ZERO, Bytes::new(1_000)));
     assert_eq!(queue.on_selective_ack(range(1_000, 2_000)), 0);
-    assert_eq!(queue.on_copy_ended(sent[1], false), 0, "what arrived cannot be lost");
+    assert_eq!(queue.on_copy_ended(sent[1], A, false), 0, "what arrived cannot be lost");
     assert_eq!(queue.oldest_unacked().unwrap().range, sent[0]);
     assert_eq!(queue.advance_left_edge(DataSeq(2_000)), 2);
     assert_eq!((queue.acked_above(), queue.oldest_unacked().unwrap().range), (Bytes::ZERO, sent[2]));
@@ -174,7 +174,7 @@ fn an_edge_inside_a_segment_leaves_its_rest() {
     let sent = assign_head(&mut queue, A, 1_000);
     assert_eq!(queue.advance_left_edge(DataSeq(400)), 0);
     assert_eq!(queue.copy_of(&queue.segments[0], mss(1_000)), range(400, 1_000));
-    assert_eq!(queue.on_copy_ended(sent, false), 600);
+    assert_eq!(queue.on_copy_ended(sent, A, false), 600);
     assert_eq!(assign_head(&mut queue, B, 1_000), range(400, 1_000));
     assert_eq!(queue.content_at(range(400, 1_000)), Some(data(0, 400, false)));
     assert_eq!(queue.on_selective_ack(range(400, 1_000)), 600);
@@ -187,7 +187,7 @@ fn unassigned_data_is_pending_again() {
     let mut queue = queue(1_000, 9_000);
     let sent = assign_head(&mut queue, A, 1_000);
     assert!(!queue.has_pending());
-    queue.on_unassigned(sent, A);
+    queue.on_copy_ended(sent, A, false);
     assert_eq!(queue.head(mss(1_000)), Some(sent));
     // The subflow has nothing of it to deliver.
     queue.end_reinjection(A);
@@ -238,7 +238,7 @@ fn what_only_failed_subflows_carry_may_be_offered_to_others() {
     assert!(queue.segments[0].retransmitted && queue.segments[0].copies == 1);
     // The fourth has arrived behind the first, where nobody can read it; the fifth the receiver has.
     let held = assign_head(&mut queue, A, 1_000);
-    queue.on_copy_ended(held, true);
+    queue.on_copy_ended(held, A, true);
     let delivered = assign_head(&mut queue, A, 1_000);
     queue.on_selective_ack(delivered);
     let mut view = View { subflows: [A, B].map(|id| SubflowView::new(id, mss(1_000))).to_vec() };
@@ -247,7 +247,7 @@ fn what_only_failed_subflows_carry_may_be_offered_to_others() {
     assert_eq!(queue.reinject(&view), 3_000, "what the other carries is not offered to it");
     assert_eq!(queue.lost_head(Bytes::new(1_030)), Some(lost));
     // The first arrives on its own subflow; the others are heard of before another subflow has taken them.
-    queue.on_copy_ended(lost, true);
+    queue.on_copy_ended(lost, A, true);
     assert_eq!(queue.lost(), Bytes::new(2_000));
     queue.end_reinjection(B);
     assert_eq!(queue.lost(), Bytes::new(2_000), "the other has not failed");
@@ -322,7 +322,7 @@ struct Model {
     offsets: [u64; 3],
     ended: [bool; 3],
     /// Copies under way.
-    copies: Vec<DataRange>,
+    copies: Vec<(DataRange, SubflowId)>,
     /// Every record ever sent.
     records: Vec<DataRange>,
 }
@@ -424,16 +424,19 @@ impl Model {
             cell.carriers |= carrier_bit(subflow);
             cell.transmissions += 1;
         }
-        self.copies.push(range);
+        self.copies.push((range, subflow));
         self.records.push(range);
     }
 
-    fn lose(&mut self, range: DataRange, copy: bool, delivered: bool) -> u64 {
+    fn lose(&mut self, range: DataRange, copy_of: Option<SubflowId>, delivered: bool) -> u64 {
         let mut lost = 0;
         let left = self.left;
         for (index, cell) in self.cells[bounds(range)].iter_mut().enumerate() {
-            cell.copies -= u16::from(copy);
             let above = bounds(range).start + index >= left;
+            if let Some(subflow) = copy_of {
+                cell.copies -= 1;
+                cell.carriers &= if above && !delivered { !carrier_bit(subflow) } else { u64::MAX };
+            }
             if above && !delivered && !cell.acked && cell.copies == 0 && !cell.lost {
                 cell.lost = true;
                 lost += 1;
@@ -469,15 +472,15 @@ impl Model {
             }
             8 => {
                 let Some(index) = pick(self.copies.len()) else { return };
-                let copy = self.copies.swap_remove(index);
+                let (copy, subflow) = self.copies.swap_remove(index);
                 let delivered = b.is_multiple_of(3);
-                let expected = self.lose(copy, true, delivered);
-                assert_eq!(self.queue.on_copy_ended(copy, delivered), expected);
+                let expected = self.lose(copy, Some(subflow), delivered);
+                assert_eq!(self.queue.on_copy_ended(copy, subflow, delivered), expected);
             }
             9 => {
                 let Some(index) = pick(self.records.len()) else { return };
                 let record = self.records[index];
-                let expected = self.lose(record, false, false);
+                let expected = self.lose(record, None, false);
                 assert_eq!(self.queue.on_undelivered(record), expected);
             }
             10 => {

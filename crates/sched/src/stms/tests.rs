@@ -70,8 +70,8 @@ fn lost_data_is_the_fast_subflow_s_unless_there_is_more_of_it_than_the_gap() {
     for segment in 0..10 {
         queue.on_assigned(Time::ZERO, segments(segment, segment + 1), SubflowId(0));
     }
-    queue.on_copy_ended(segments(0, 1), false);
-    queue.on_copy_ended(segments(1, 2), false);
+    queue.on_copy_ended(segments(0, 1), SubflowId(0), false);
+    queue.on_copy_ended(segments(1, 2), SubflowId(0), false);
     // Two lost and three unsent before it: segment 13.
     assert_eq!(stms_a(5.0).pick(Time::ZERO, &fast_full(), &queue), send(1, 13));
     assert_eq!(stms_a(2.0).pick(Time::ZERO, &fast_full(), &queue), send(1, 10));
