@@ -1,8 +1,9 @@
 //! The lowest-RTT-first scheduler: the default of Linux MPTCP before 5.6 without its opportunistic retransmission
 //! (`reference` name "minRTT").
 //!
-//! Data goes on the usable subflow with the smallest smoothed RTT that has room in its window. Lost data prefers a subflow
-//! that has not carried it. It waits only while no usable subflow has room.
+//! Data goes on the usable subflow with the smallest smoothed RTT that has room in its window, lost data too: it holds up all
+//! that was sent after it. Only what was lost again prefers a subflow other than the last that carried it, which may be one
+//! that swallows it for a reason of its own (packets of a size). It waits only while no usable subflow has room.
 
 use manypath_core::{Duration, SubflowView, Time, View};
 
@@ -36,8 +37,8 @@ pub(crate) fn fastest<'a>(candidates: impl Iterator<Item = &'a SubflowView>) -> 
     candidates.min_by_key(|subflow| (subflow.srtt.unwrap_or(Duration::ZERO), subflow.id))
 }
 
-/// The subflow that this scheduler would give the queue's head to, among those with room that `available` admits. Lost data
-/// prefers subflows that did not carry it.
+/// The subflow that this scheduler would give the queue's head to, among those with room that `available` admits. What was
+/// lost again prefers subflows other than the last that carried it.
 pub(crate) fn fastest_for_head<'a>(
     view: &'a View,
     queue: &Queue,
@@ -47,8 +48,8 @@ pub(crate) fn fastest_for_head<'a>(
     let mut best = None;
     for subflow in view.usable() {
         if subflow.has_room() && available(subflow) {
-            let carried = lost.is_some_and(|lost| lost.was_carried_by(subflow.id));
-            let key = (carried, subflow.srtt.unwrap_or(Duration::ZERO));
+            let again = lost.is_some_and(|lost| lost.retransmitted && lost.last_subflow == subflow.id);
+            let key = (again, subflow.srtt.unwrap_or(Duration::ZERO));
             // Ids ascend: the lowest of equals stays.
             if best.is_none_or(|(least, _)| key < least) {
                 best = Some((key, subflow));

@@ -41,13 +41,21 @@ fn backups_and_failed_subflows_are_left_alone() {
 }
 
 #[test]
-fn lost_data_prefers_a_subflow_that_did_not_carry_it() {
+fn lost_data_goes_on_the_fastest_subflow_and_what_was_lost_again_on_another() {
     let mut queue = queue(10, 10);
-    queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(0));
-    queue.on_copy_ended(segments(0, 1), false);
-    let fast = subflow(0, 10, 10, 0);
-    assert_eq!(pick(&view([fast.clone(), subflow(1, 100, 10, 0)]), &queue).0, send(1, 0));
-    assert_eq!(pick(&view([fast, subflow(1, 100, 10, 10)]), &queue).0, send(0, 0));
+    let (both, alone) = ([10, 10], [10, 0]);
+    let paths = |[fast, slow]: [u64; 2]| view([subflow(0, 10, 10, 10 - fast), subflow(1, 100, 10, 10 - slow)]);
+    let lose = |queue: &mut Queue, id| {
+        queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(id));
+        queue.on_copy_ended(segments(0, 1), SubflowId(id), false);
+    };
+    lose(&mut queue, 0);
+    assert_eq!(pick(&paths(both), &queue).0, send(0, 0));
+    lose(&mut queue, 0);
+    assert_eq!(pick(&paths(both), &queue).0, send(1, 0));
+    assert_eq!(pick(&paths(alone), &queue).0, send(0, 0));
+    lose(&mut queue, 1);
+    assert_eq!(pick(&paths(both), &queue).0, send(0, 0));
 }
 
 #[test]
