@@ -5,7 +5,10 @@
 //! fit into the window beside what the slow subflow holds. Otherwise it waits for the fastest subflow.
 //!
 //! `lambda` grows by 0.04 when the window was held up all the same since the last look, and shrinks by 0.01 when not, at most
-//! once per the slow subflow's smallest smoothed RTT, within 1 and 1.3. Opportunistic retransmission and penalisation as in
+//! once per the slow subflow's smallest smoothed RTT, within 1 and 1.3. Two things differ. A paced subflow sends no more than its rate
+//! allows, whatever its window, which is not meant to be reached and knows no slow start. And the extremes of the
+//! smoothed RTT are those of the last five to ten seconds: the kernel's are those of the connection's life, so that a path whose round trip
+//! once rose would be left out for ever. Opportunistic retransmission and penalisation as in
 //! [`minrtt_pr`](crate::minrtt_pr), as in the kernel: it is what tells that the window was held up.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
@@ -24,6 +27,9 @@ const MAX_LAMBDA: f64 = 1.3;
 const GAIN: f64 = 0.04;
 /// What `lambda` loses when it was not (kernel `dyn_lambda_good`).
 const LOSS: f64 = 0.01;
+/// So long, and at most twice as long, an extreme of the smoothed RTT is remembered: more than windows take from a loss to
+/// the next.
+const MEMORY: Duration = Duration::from_secs(5);
 /// Doublings of a window in slow start counted at most (kernel).
 const MAX_DOUBLINGS: u64 = 16;
 
@@ -47,6 +53,33 @@ struct Extremes {
     max: Duration,
 }
 
+impl Extremes {
+    fn and(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+}
+
+/// What is remembered of a subflow's smoothed RTT.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    /// The extremes since then.
+    since: Time,
+    current: Extremes,
+    /// Those of the period before.
+    before: Extremes,
+}
+
+impl Watched {
+    fn add(held: Option<Self>, now: Time, srtt: Duration) -> Self {
+        let sample = Extremes { min: srtt, max: srtt };
+        match held {
+            None => Self { since: now, current: sample, before: sample },
+            Some(held) if now.since(held.since) >= MEMORY => Self { since: now, current: sample, before: held.current },
+            Some(held) => Self { current: held.current.and(sample), ..held },
+        }
+    }
+}
+
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Blest {
@@ -58,7 +91,7 @@ pub struct Blest {
     /// Whether the window was held up since.
     was_held_up: bool,
     /// By subflow; `None` before the first sample.
-    extremes: Vec<Option<Extremes>>,
+    watched: Vec<Option<Watched>>,
     /// Why the last decision was taken.
     reason: &'static str,
 }
@@ -71,25 +104,25 @@ impl Blest {
             lambda: config.lambda,
             lambda_changed: None,
             was_held_up: false,
-            extremes: Vec::new(),
+            watched: Vec::new(),
             reason: reason::NOTHING_YET,
         }
     }
 
-    fn watch(&mut self, view: &View) {
-        if self.extremes.len() < view.subflows.len() {
-            self.extremes.resize(view.subflows.len(), None);
+    fn watch(&mut self, now: Time, view: &View) {
+        if self.watched.len() < view.subflows.len() {
+            self.watched.resize(view.subflows.len(), None);
         }
-        for (subflow, held) in view.subflows.iter().zip(&mut self.extremes) {
+        for (subflow, held) in view.subflows.iter().zip(&mut self.watched) {
             if let Some(srtt) = subflow.srtt {
-                let before = held.unwrap_or(Extremes { min: srtt, max: srtt });
-                *held = Some(Extremes { min: before.min.min(srtt), max: before.max.max(srtt) });
+                *held = Some(Watched::add(*held, now, srtt));
             }
         }
     }
 
     fn extremes_of(&self, subflow: &SubflowView) -> Option<Extremes> {
-        self.extremes.get(subflow.id.index()).copied().flatten()
+        let watched = self.watched.get(subflow.id.index())?.as_ref()?;
+        Some(watched.current.and(watched.before))
     }
 
     fn adapt(&mut self, now: Time, slow: Extremes) {
@@ -113,7 +146,7 @@ impl Blest {
     }
 
     /// What the subflow sends within `span`: whole windows, growing by one segment a round, or doubling in the first slow
-    /// start.
+    /// start; no more than a pacing rate allows.
     fn bytes_within(subflow: &SubflowView, extremes: Extremes, span: Duration) -> Bytes {
         let average = (extremes.min + extremes.max) / 2;
         let rounds = (span.as_nanos() / average.as_nanos().max(1)).saturating_add(1);
@@ -125,7 +158,8 @@ impl Blest {
             let window = window.max(subflow.ssthresh.get() / mss + 1);
             (window + (rounds - 1) / 2).saturating_mul(rounds)
         };
-        subflow.mss * packets
+        let allowed = subflow.pacing.map_or(Bytes::MAX, |rate| rate * span);
+        (subflow.mss * packets).min(allowed)
     }
 
     /// Whether a segment on the slow subflow would hold up the window before it arrives.
@@ -140,7 +174,7 @@ impl Blest {
 
 impl Scheduler for Blest {
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
-        self.watch(view);
+        self.watch(now, view);
         if !queue.has_pending() {
             let rescue = self.opportunistic.choose(now, view, queue);
             // The kernel notes it before it asks whether a copy or a penalty is due.
@@ -173,7 +207,7 @@ impl Scheduler for Blest {
 
     fn remove_subflow(&mut self, id: SubflowId) {
         self.opportunistic.remove_subflow(id);
-        if let Some(held) = self.extremes.get_mut(id.index()) {
+        if let Some(held) = self.watched.get_mut(id.index()) {
             *held = None;
         }
     }
@@ -225,6 +259,17 @@ mod tests {
     }
 
     #[test]
+    fn a_paced_subflow_sends_what_its_rate_allows() {
+        // First slow start by its window's thresholds, which a paced controller does not have: 150 segments, as above.
+        let mut fast = subflow(0, 20, 10, 10);
+        // 8 Mbit/s are 1000 bytes a millisecond.
+        fast.pacing = Some(manypath_core::Rate::from_mbps(8.0));
+        assert_eq!(Blest::bytes_within(&fast, known(20, 20), ms(70)), Bytes::new(70_000));
+        fast.pacing = Some(manypath_core::Rate::from_mbps(80.0));
+        assert_eq!(Blest::bytes_within(&fast, known(20, 20), ms(70)), Bytes::new(150 * MSS));
+    }
+
+    #[test]
     fn the_slow_subflow_sends_only_what_does_not_block() {
         let mut paths = view([subflow(0, 20, 10, 10), subflow(1, 70, 10, 3)]);
         paths.subflows[0].ssthresh = paths.subflows[0].mss * 5;
@@ -262,10 +307,24 @@ mod tests {
     #[test]
     fn a_removed_subflow_s_extremes_are_forgotten() {
         let mut scheduler = Blest::new(Config::default());
-        scheduler.watch(&view([subflow(0, 20, 10, 0), subflow(1, 900, 10, 0)]));
+        let slow = |rtt| view([subflow(0, 20, 10, 0), subflow(1, rtt, 10, 0)]);
+        scheduler.watch(Time::ZERO, &slow(900));
         scheduler.remove_subflow(SubflowId(1));
-        scheduler.watch(&view([subflow(0, 20, 10, 0), subflow(1, 30, 10, 0)]));
-        let extremes = scheduler.extremes[1].unwrap();
-        assert_eq!((extremes.min, extremes.max), (Duration::from_millis(30), Duration::from_millis(30)));
+        scheduler.watch(Time::ZERO, &slow(30));
+        let extremes = scheduler.extremes_of(&slow(30).subflows[1]).unwrap();
+        assert_eq!((extremes.min, extremes.max), (ms(30), ms(30)));
+    }
+
+    #[test]
+    fn extremes_are_forgotten() {
+        let mut scheduler = Blest::new(Config::default());
+        for (at, rtt, expected) in
+            [(0, 30, (30, 30)), (1, 900, (30, 900)), (5, 40, (30, 900)), (9, 50, (30, 900)), (10, 60, (40, 60))]
+        {
+            let paths = view([subflow(0, rtt, 10, 0)]);
+            scheduler.watch(Time::from_millis(at * 1_000), &paths);
+            let extremes = scheduler.extremes_of(&paths.subflows[0]).unwrap();
+            assert_eq!((extremes.min, extremes.max), (ms(expected.0), ms(expected.1)), "after {at} s");
+        }
     }
 }
