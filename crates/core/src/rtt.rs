@@ -40,6 +40,15 @@ impl RttEstimator {
         }
     }
 
+    /// Takes a sample of a path that carried nothing for a while. What was measured before tells of that time, and samples
+    /// are too few now to be averaged: this one stands for itself as the first one did, and the deviation is at most what
+    /// it would be after a first one (RFC 6298 s2.2).
+    pub fn on_idle_sample(&mut self, sample: Duration) {
+        self.on_sample(sample, Duration::ZERO);
+        self.srtt = Some(sample);
+        self.rttvar = self.rttvar.min(sample / 2);
+    }
+
     /// The most recent sample; zero before the first.
     pub fn latest(&self) -> Duration {
         self.latest
@@ -98,6 +107,19 @@ mod tests {
         assert_eq!(rtt.srtt(), Some(ms(110)));
         assert_eq!(rtt.rttvar(), Duration::from_micros(57_500));
         assert_eq!((rtt.min(), rtt.max(), rtt.latest()), (Some(ms(100)), ms(180), ms(180)));
+    }
+
+    #[test]
+    fn a_sample_after_an_idle_time_stands_for_itself() {
+        let mut rtt = RttEstimator::new();
+        rtt.on_sample(ms(500), Duration::ZERO);
+        rtt.on_idle_sample(ms(40));
+        // rttvar = (3*250 + 460)/4 = 302.5, at most 40/2.
+        assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(40)), ms(20)));
+        rtt.on_idle_sample(ms(44));
+        // rttvar = (3*20 + 4)/4 = 16
+        assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(44)), ms(16)));
+        assert_eq!((rtt.min(), rtt.max()), (Some(ms(40)), ms(500)));
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Session {
                 else {
                     return Ok(Received::Nothing);
                 };
-                if path.on_answered(now, token, view) {
+                if path.on_age_answered(now, token, view) || path.on_answered(now, token, view) {
                     self.restore(now, id);
                 }
             }
@@ -218,6 +218,7 @@ impl Session {
     }
 
     fn on_data(&mut self, now: Time, id: SubflowId, data: &Data) -> Result<Received, ProtocolError> {
+        self.on_busy(now);
         let range = data.range();
         let left = self.arrivals.left();
         let window_end = self.advertised;

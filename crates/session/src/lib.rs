@@ -21,6 +21,7 @@ mod config;
 mod delay;
 mod error;
 mod flow;
+mod idle;
 mod incoming;
 #[cfg(test)]
 mod mutation;

@@ -97,7 +97,7 @@ impl Session {
         // What was sent made room for more to be written.
         self.wake_writers();
         self.mark_app_limited();
-        None
+        self.poll_idle(now)
     }
 
     // Data.
@@ -230,6 +230,7 @@ impl Session {
         copy: bool,
         repeats: Option<PacketNumber>,
     ) -> Option<Outgoing> {
+        self.on_busy(now);
         let path = self.paths[index].as_mut()?;
         let view = &mut self.view.subflows[index];
         let sent = SendTime(micros(now));

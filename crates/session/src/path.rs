@@ -11,6 +11,7 @@ use manypath_core::{
 use crate::acks::AckDuty;
 use crate::config::{Carriage, Config};
 use crate::delay::DelayMeter;
+use crate::idle::Age;
 use crate::pacer::Pacer;
 use crate::record::PathStatus;
 
@@ -107,6 +108,7 @@ pub(crate) struct Path {
     app_limited_until: Option<Bytes>,
     pub(crate) pacer: Pacer,
     pub(crate) rtt: RttEstimator,
+    pub(crate) age: Age,
     max_ack_delay: Duration,
     /// Assigned, waiting for the pacer or the carrier.
     pub(crate) queue: VecDeque<Queued>,
@@ -127,7 +129,7 @@ pub(crate) struct Path {
     /// On a failed path: when to probe next, and the interval after that.
     pub(crate) next_probe: Time,
     pub(crate) probe_interval: Duration,
-    next_token: u32,
+    last_token: u32,
     /// When the last PONG left: their rate is bounded.
     pub(crate) pong_at: Option<Time>,
     /// Our status, until the peer has acknowledged it, and when to send it again.
@@ -141,6 +143,7 @@ impl Path {
         Self {
             id,
             rtt: RttEstimator::new(),
+            age: Age::new(),
             pacer: Pacer::new(config.pacing_burst),
             queue: VecDeque::new(),
             resend: VecDeque::new(),
@@ -167,7 +170,7 @@ impl Path {
             probes: VecDeque::new(),
             next_probe: now,
             probe_interval: Duration::ZERO,
-            next_token: 0,
+            last_token: 0,
             pong_due: None,
             pong_at: None,
             ack: AckDuty::default(),
@@ -211,15 +214,21 @@ impl Path {
         self.awaiting_since = (!self.sent.is_empty()).then_some(now);
     }
 
-    /// A probe leaves.
+    /// What no probe carried for long.
+    pub(crate) fn next_token(&mut self) -> u32 {
+        self.last_token = self.last_token.wrapping_add(1);
+        self.last_token
+    }
+
+    /// A probe leaves that must be answered.
     pub(crate) fn on_probe(&mut self, now: Time) -> u32 {
-        self.next_token = self.next_token.wrapping_add(1);
+        let token = self.next_token();
         if self.probes.len() == MAX_PROBES {
             self.probes.pop_front();
         }
-        self.probes.push_back((self.next_token, now));
+        self.probes.push_back((token, now));
         self.awaiting_since.get_or_insert(now);
-        self.next_token
+        token
     }
 
     /// A probe was answered; says whether it is one that left since the path was last heard. Where nothing else measures,
@@ -228,15 +237,26 @@ impl Path {
     pub(crate) fn on_answered(&mut self, now: Time, token: u32, view: &mut SubflowView) -> bool {
         let Some(&(_, left_at)) = self.probes.iter().find(|(sent, _)| *sent == token) else { return false };
         if view.state == SubflowState::Failed || self.rtt.srtt().is_none() {
-            self.measure(now.since(left_at), view);
+            self.measure(now, now.since(left_at), view);
         }
         self.on_alive(now);
         true
     }
 
     /// Takes a sample of the round trip.
-    pub(crate) fn measure(&mut self, rtt: Duration, view: &mut SubflowView) {
+    pub(crate) fn measure(&mut self, now: Time, rtt: Duration, view: &mut SubflowView) {
         self.rtt.on_sample(rtt, Duration::ZERO);
+        self.on_measured(now, rtt, view);
+    }
+
+    /// Takes a sample of the round trip of a path that carried nothing for a while.
+    pub(crate) fn measure_anew(&mut self, now: Time, rtt: Duration, view: &mut SubflowView) {
+        self.rtt.on_idle_sample(rtt);
+        self.on_measured(now, rtt, view);
+    }
+
+    fn on_measured(&mut self, now: Time, rtt: Duration, view: &mut SubflowView) {
+        self.age.on_sample(now);
         view.latest_rtt = rtt;
         view.srtt = self.rtt.srtt();
         view.rttvar = self.rtt.rttvar();
@@ -367,7 +387,7 @@ impl Path {
             // RFC 9002 s5.1: a sample only from the largest newly acknowledged packet. RFC 6298 s3, Karn: none from data
             // that left twice, since nobody knows which packet is acknowledged.
             self.largest_acked = Some(number.0);
-            self.measure(rtt, view);
+            self.measure(now, rtt, view);
         }
         let in_recovery = self.recovering || self.recovery_start.is_some_and(|start| sent.sent_at <= start);
         if !in_recovery {

@@ -79,6 +79,9 @@ pub struct Session {
     /// Before this no control record is owed and no timer of a path runs out, so that nobody need look at every path for
     /// every packet. Too early only costs a look; whatever may bring something forward must lower it ([`Self::stir`]).
     pub(crate) quiet_until: Time,
+    /// Data moves, or has just moved, before this; and when paths are looked at next that carry none of it.
+    pub(crate) busy_until: Time,
+    pub(crate) look_at: Time,
     /// Records in the queues of all paths, new and to be sent again: mostly none, and then nobody need look at every path.
     pub(crate) waiting: usize,
     pub(crate) events: VecDeque<SessionEvent>,
@@ -149,6 +152,8 @@ impl Session {
             totals: Totals::default(),
             turn: 0,
             quiet_until: Time::ZERO,
+            busy_until: Time::ZERO,
+            look_at: Time::MAX,
             trace: None,
             #[cfg(test)]
             mutation: crate::mutation::Mutation::None,
@@ -374,15 +379,14 @@ impl Session {
         self.quiet_until = self.quiet_until.min(at);
     }
 
-    /// Where control records without a path of their own go: the fastest usable path, or any that is open. A path on which
-    /// nothing was heard for as long as one takes to fail, while another was, comes last: it may be dead, and an end that
-    /// sends no data has no other sign of that.
+    /// Where control records without a path of their own go: the fastest usable path, or any that is open. A path that says
+    /// nothing when asked comes last: it may be dead, and an end that sends no data has no other sign of that. Before it comes
+    /// one that was not measured yet.
     pub(crate) fn control_path(&self) -> Option<SubflowId> {
         let heard = self.paths.iter().flatten().map(|path| path.active_at).max().unwrap_or_default();
-        let is_silent = |path: &Path| path.active_at + path.failure_after() < heard;
         let usable = self.view.usable().filter_map(|view| Some((view, self.path(view.id)?)));
         let ready = usable.filter(|(_, path)| path.carrier_ready);
-        let fastest = ready.min_by_key(|(view, path)| (is_silent(path), view.srtt.unwrap_or_default()));
+        let fastest = ready.min_by_key(|(view, path)| (path.is_silent(heard), view.srtt.unwrap_or(Duration::MAX)));
         fastest.map(|(view, _)| view).or_else(|| self.view.open().next()).map(|view| view.id)
     }
 }

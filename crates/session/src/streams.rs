@@ -59,9 +59,9 @@ impl Session {
     }
 
     /// The carrier has measured a round trip where the acknowledgement of a packet tells none, since its data had left twice.
-    pub fn on_round_trip(&mut self, id: SubflowId, rtt: Duration) {
+    pub fn on_round_trip(&mut self, now: Time, id: SubflowId, rtt: Duration) {
         if let Some(Some(path)) = self.paths.get_mut(id.index()) {
-            path.measure(rtt, &mut self.view.subflows[id.index()]);
+            path.measure(now, rtt, &mut self.view.subflows[id.index()]);
         }
     }
 

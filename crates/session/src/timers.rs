@@ -37,7 +37,7 @@ impl Session {
     /// When the first timer runs out of those that only acknowledgements and records move: all but pacing and the
     /// controller's.
     pub(crate) fn first_deadline(&self) -> Time {
-        let mut next = self.blocked_probe.unwrap_or(Time::MAX);
+        let mut next = self.blocked_probe.unwrap_or(Time::MAX).min(self.look_at);
         for (path, view) in self.paths.iter().zip(&self.view.subflows) {
             let Some(path) = path else { continue };
             next = next.min(path.next_deadline(view.state == SubflowState::Failed, self.config.keep_alive));

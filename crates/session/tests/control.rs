@@ -34,6 +34,15 @@ fn sent(session: &mut Session, now: Time) -> Vec<Transmit> {
     std::iter::from_fn(|| session.poll_transmit(now)).collect()
 }
 
+/// The peer answers the probes of a path.
+fn answer(session: &mut Session, now: Time, path: SubflowId, transmits: &[Transmit]) {
+    for transmit in transmits.iter().filter(|transmit| transmit.subflow == path) {
+        if let Record::Ping { token } = transmit.record {
+            session.on_record(now, path, &Record::Pong { token }, false).unwrap();
+        }
+    }
+}
+
 fn windows(transmits: &[Transmit]) -> Vec<SubflowId> {
     let windows = transmits.iter().filter(|transmit| matches!(transmit.record, Record::FlowWindow { .. }));
     windows.map(|transmit| transmit.subflow).collect()
@@ -79,16 +88,17 @@ fn what_leaves_does_not_put_off_the_probe_of_a_path_that_brings_nothing() {
             session.on_record(now, FIRST, &Record::Ping { token: 1 }, false).unwrap();
         }
         let transmits = sent(&mut session, now);
+        answer(&mut session, now, SECOND, &transmits);
         let is_probe = |transmit: &&Transmit| matches!(transmit.record, Record::Ping { .. });
         probes.extend(transmits.iter().filter(is_probe).map(|transmit| (now, transmit.subflow)));
         if failed.is_none() && session.view().subflows[FIRST.index()].state == SubflowState::Failed {
             failed = Some(now);
         }
     }
-    assert_eq!(probes[0], (Time::ZERO + Config::new(Role::Server).keep_alive, FIRST));
-    assert!(probes.iter().all(|(_, path)| *path == FIRST));
+    let silent = Time::ZERO + Config::new(Role::Server).keep_alive;
+    assert!(probes.contains(&(silent, FIRST)));
     let failed = failed.expect("it answers nothing");
-    assert!(failed.since(probes[0].0) < Duration::from_millis(1_100), "{failed:?}");
+    assert!(failed > silent && failed.since(silent) < Duration::from_millis(1_100), "{failed:?}");
 }
 
 #[test]
@@ -111,6 +121,68 @@ fn a_carrier_that_takes_nothing_is_not_asked_again_and_again_for_a_probe() {
     assert!(session.next_timeout().is_none_or(|at| at > silent), "{:?}", session.next_timeout());
     session.set_carrier_ready(FIRST, true);
     assert_eq!(sent(&mut session, silent).len(), 1);
+}
+
+#[test]
+fn windows_leave_by_the_faster_path_of_an_end_that_only_receives() {
+    let mut session = receiver();
+    let (mut all, mut owed) = (Vec::new(), Vec::new());
+    for number in 0..10_000 {
+        let now = Time::from_millis(1 + number);
+        receive(&mut session, now, FIRST, number);
+        let transmits = sent(&mut session, now);
+        all.extend(windows(&transmits));
+        // Answers take 100 ms on the first path and 10 ms on the second.
+        owed.extend(transmits.into_iter().map(|transmit| (number + [100, 10][transmit.subflow.index()], transmit)));
+        for (_, transmit) in owed.extract_if(.., |(at, _)| *at == number) {
+            answer(&mut session, now, transmit.subflow, &[transmit]);
+        }
+    }
+    let round_trips = [FIRST, SECOND].map(|id| session.view().subflows[id.index()].srtt);
+    assert_eq!(round_trips, [100, 10].map(|millis| Some(Duration::from_millis(millis))));
+    assert_eq!(all, [SECOND, SECOND]);
+}
+
+#[test]
+fn a_path_that_carries_nothing_is_measured_once_a_second_while_another_carries_data() {
+    let mut session = receiver();
+    let (mut probes, mut owed) = (Vec::new(), Vec::new());
+    let srtt = |session: &Session| session.view().subflows[SECOND.index()].srtt;
+    for number in 0..14_000 {
+        let now = Time::from_millis(1 + number);
+        if number < 6_000 {
+            receive(&mut session, now, FIRST, number);
+        }
+        let is_probe = |one: &Transmit| one.subflow == SECOND && matches!(one.record, Record::Ping { .. });
+        for probe in sent(&mut session, now).into_iter().filter(is_probe) {
+            // The round trip has risen when it is measured first, and falls.
+            owed.push((number + if probes.is_empty() { 900 } else { 40 }, probe));
+            probes.push(number);
+        }
+        for (_, probe) in owed.extract_if(.., |(at, _)| *at == number) {
+            answer(&mut session, now, SECOND, &[probe]);
+        }
+        if number == 1_900 {
+            assert_eq!(srtt(&session), Some(Duration::from_millis(900)));
+        }
+    }
+    assert_eq!(srtt(&session), Some(Duration::from_millis(40)), "a sample stands for itself");
+    assert!((4..=8).contains(&probes.len()) && probes.iter().all(|at| *at <= 8_000), "{probes:?}");
+    assert!(probes.windows(2).all(|pair| pair[1] - pair[0] >= 1_000), "{probes:?}");
+}
+
+#[test]
+fn a_probe_of_an_idle_path_that_is_lost_is_no_failure() {
+    let mut session = receiver();
+    let mut probes = Vec::new();
+    for number in 0..14_000 {
+        let now = Time::from_millis(1 + number);
+        receive(&mut session, now, FIRST, number);
+        let is_probe = |one: &&Transmit| one.subflow == SECOND && matches!(one.record, Record::Ping { .. });
+        probes.extend(sent(&mut session, now).iter().filter(is_probe).map(|_| number));
+        assert_eq!(session.view().subflows[SECOND.index()].state, SubflowState::Active);
+    }
+    assert_eq!(probes, [0, 1_000, 3_000, 7_000], "each waits for twice as long");
 }
 
 /// A client with one path and much to send.

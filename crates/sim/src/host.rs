@@ -490,7 +490,7 @@ fn report(session: &mut Session, now: Time, id: SubflowId, packet: PacketNumber,
         Fate::BeginsRecovery => session.on_recovery(now, id, packet),
         Fate::Recovered => session.on_recovered(id),
         Fate::TimedOut { repeated, reinject, .. } => session.on_retransmission_timeout(now, id, repeated, reinject),
-        Fate::Measured(rtt) => session.on_round_trip(id, rtt),
+        Fate::Measured(rtt) => session.on_round_trip(now, id, rtt),
         Fate::ArrivedAfterAll => session.on_acked_late(now, id, packet),
     }
 }

@@ -4,9 +4,17 @@ use std::path::Path;
 
 use manypath_sim::run;
 
-/// Goodput in Mbit/s of a connection over these links, given as rate, delay, queue and more lines.
-fn goodput(links: &[(&str, &str, &str, &str)], connection: &str) -> f64 {
-    let mut text = "duration = \"30s\"\nwarmup = \"5s\"\n".to_owned();
+/// A link: rate, delay, queue and more lines.
+type Link<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// Goodput in Mbit/s of a connection over these links.
+fn goodput(links: &[Link<'_>], connection: &str) -> f64 {
+    goodput_from(5, links, connection)
+}
+
+/// Goodput in Mbit/s from so many seconds on.
+fn goodput_from(warmup: u64, links: &[Link<'_>], connection: &str) -> f64 {
+    let mut text = format!("duration = \"30s\"\nwarmup = \"{warmup}s\"\n");
     for (index, (rate, delay, queue, more)) in links.iter().enumerate() {
         text += &format!(
             "[[link]]\nname = \"l{index}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\nqueue = \"{queue}\"\n{more}\n"
@@ -38,5 +46,44 @@ fn a_slow_path_beside_a_lossy_fast_one_costs_nothing_where_the_scheduler_minds_t
     for scheduler in ["ecf", "blest"] {
         let both = goodput(&links, &format!("{buffers}\nscheduler = \"{scheduler}\""));
         assert!(both > 0.97 * alone, "{scheduler}: {both:.1} Mbit/s over both, {alone:.1} over the fast one alone");
+    }
+}
+
+/// The windows that the receiver opens leave by the fastest path, which it has to know.
+#[test]
+fn the_order_of_paths_means_nothing() {
+    let (slow, fast) = (("20Mbit", "100ms", "200packets", ""), ("40Mbit", "10ms", "100packets", ""));
+    for scheduler in ["minrtt", "stms-a"] {
+        let connection =
+            format!("cc = \"cubic\"\nscheduler = \"{scheduler}\"\nsend-buffer = \"1MiB\"\nreceive-buffer = \"1MiB\"");
+        let (first, last) = (goodput(&[slow, fast], &connection), goodput(&[fast, slow], &connection));
+        assert!(first > 0.97 * last, "{scheduler}: {first:.1} Mbit/s with the slow path first, {last:.1} with it last");
+    }
+}
+
+/// What refuses a path for its round trip must hear that it is short again.
+#[test]
+fn a_path_whose_round_trip_rose_for_a_while_is_used_again() {
+    let passing = "schedule = [{ at = \"2s\", delay = \"500ms\" }, { at = \"7s\", delay = \"20ms\" }]";
+    let links = |more| [("20Mbit", "10ms", "50packets", ""), ("20Mbit", "20ms", "100packets", more)];
+    for (scheduler, buffer) in [("ecf", "256KiB"), ("stms-c", "256KiB"), ("blest", "512KiB")] {
+        let connection = format!(
+            "cc = \"cubic\"\nscheduler = \"{scheduler}\"\nsend-buffer = \"{buffer}\"\nreceive-buffer = \"{buffer}\""
+        );
+        let after = |more| goodput_from(15, &links(more), &connection);
+        let (with, without) = (after(passing), after(""));
+        assert!(with > 0.95 * without, "{scheduler}: {with:.1} Mbit/s after the rise, {without:.1} without");
+    }
+}
+
+/// A window that is held wide open says nothing of what a path will carry.
+#[test]
+fn blest_uses_both_paths_with_paced_controllers() {
+    let links = [("30Mbit", "10ms", "100packets", ""), ("30Mbit", "30ms", "100packets", "")];
+    for cc in ["bbr", "bbr3", "mpcc-loss"] {
+        let connection =
+            format!("cc = \"{cc}\"\nscheduler = \"blest\"\nsend-buffer = \"1MiB\"\nreceive-buffer = \"1MiB\"");
+        let (alone, both) = (goodput(&links[..1], &connection), goodput(&links, &connection));
+        assert!(both > 1.5 * alone, "{cc}: {both:.1} Mbit/s over both, {alone:.1} over one");
     }
 }
