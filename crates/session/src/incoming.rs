@@ -68,7 +68,7 @@ impl Session {
                 self.on_reset(now, id, flow, seq, code)?;
             }
             Record::Ack(ref ack) => self.on_data_ack(now, ack)?,
-            Record::FlowWindow { flow, limit } => self.on_flow_window(flow, limit)?,
+            Record::FlowWindow { flow, limit } => self.on_flow_window(now, flow, limit)?,
             Record::Blocked { flow } => self.on_blocked(now, id, flow),
             Record::Stop { flow, code } => self.on_stop(flow, code)?,
             Record::PathReport(report) => self.on_path_report(now, id, &report),
@@ -381,7 +381,11 @@ impl Session {
         let window_end = ack.window_end;
         #[cfg(test)]
         let window_end = DataSeq(self.mutation.send_limit(window_end.0));
+        let opens = self.queue.is_window_blocked();
         self.queue.extend_window(window_end);
+        if opens && !self.queue.is_window_blocked() {
+            self.on_window_opened(now);
+        }
         let old_left = self.queue.left_edge();
         let edge = self.queue.segment_at(old_left).map(|segment| (segment.last_subflow, segment.retransmitted));
         self.release_below(ack.left);
@@ -434,11 +438,12 @@ impl Session {
         }
     }
 
-    fn on_flow_window(&mut self, id: FlowId, limit: u64) -> Result<(), ProtocolError> {
+    fn on_flow_window(&mut self, now: Time, id: FlowId, limit: u64) -> Result<(), ProtocolError> {
         if let Some(flow) = self.flows.get_mut(&id) {
             if limit > flow.send.limit {
                 flow.send.limit = limit;
                 self.blocked_flows.retain(|held| *held != id);
+                self.on_window_opened(now);
                 self.wake_writers();
             }
             return Ok(());

@@ -159,6 +159,13 @@ impl Session {
         }
     }
 
+    /// A window opened: the peer reads. What it still holds up, or soon will again, is asked for as often as at first.
+    pub(crate) fn on_window_opened(&mut self, now: Time) {
+        if self.blocked_probe.take().is_some() && (self.queue.is_window_blocked() || !self.blocked_flows.is_empty()) {
+            self.arm_blocked_probe(now);
+        }
+    }
+
     /// Asks the peer to repeat the windows that hold data up: its last word may have been lost.
     fn probe_window(&mut self, now: Time) {
         self.blocked_probe = None;

@@ -1,7 +1,7 @@
 //! Which way control records go, and when paths are probed.
 
 use manypath_core::{AlgorithmSpec, Bytes, DataSeq, Duration, FlowId, SubflowId, SubflowState, Time};
-use manypath_session::record::{Data, Record, SendTime};
+use manypath_session::record::{Ack, AckRanges, Data, Record, SendTime};
 use manypath_session::{Config, PathInit, Role, Session, Transmit};
 
 const FLOW: FlowId = FlowId(0);
@@ -242,4 +242,56 @@ fn a_round_trip_beyond_the_timeout_is_learnt_from_probes() {
     let view = &session.view().subflows[FIRST.index()];
     assert_eq!((view.srtt, view.state, failures), (Some(Duration::from_millis(TRIP)), SubflowState::Active, 1));
     assert!(view.delivered > Bytes::ZERO, "what left once the trip was known");
+}
+
+/// The times, in milliseconds, at which a session asks for windows. All that it sends arrives, and is acknowledged at once.
+fn asks(session: &mut Session, from: u64, to: u64, window_end: u64) -> Vec<u64> {
+    let mut asks = Vec::new();
+    for ms in from..to {
+        let now = Time::from_millis(ms);
+        for transmit in sent(session, now) {
+            match transmit.record {
+                Record::Data(data) => {
+                    let (left, ranges) = (DataSeq(data.seq.0 + u64::from(data.len)), AckRanges::new());
+                    let ack = Ack { left, window_end: DataSeq(window_end), ranges };
+                    session.on_record(now, FIRST, &Record::Ack(ack), false).unwrap();
+                    session.on_acked(now, FIRST, transmit.packet.unwrap());
+                }
+                Record::Blocked { .. } => asks.push(ms),
+                _ => {}
+            }
+        }
+    }
+    asks
+}
+
+#[test]
+fn a_window_that_opened_and_closed_again_is_asked_for_as_soon_as_at_first() {
+    const WINDOW: u64 = 10_000;
+    for by_flow in [true, false] {
+        let mut config = Config::new(Role::Client);
+        let window = if by_flow { &mut config.peer.flow_window } else { &mut config.peer.receive_window };
+        *window = Bytes::new(WINDOW);
+        let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+        let scheduler = manypath_sched::create(&AlgorithmSpec::named("minrtt")).unwrap();
+        let mut session = Session::new(config, cc, scheduler);
+        session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
+        let flow = session.open_flow().unwrap();
+        session.write(Time::ZERO, flow, 100_000).unwrap();
+        // The reader pauses.
+        let first = asks(&mut session, 0, 9_000, if by_flow { u64::MAX } else { WINDOW });
+        assert_eq!(first, [50, 150, 350, 750, 1_550, 3_150, 5_150, 7_150]);
+        // It reads, and the next window that it opens is lost.
+        let opened = Time::from_millis(9_000);
+        if by_flow {
+            session.on_record(opened, FIRST, &Record::FlowWindow { flow, limit: 2 * WINDOW }, false).unwrap();
+        } else {
+            let (left, window_end) = (DataSeq(WINDOW), DataSeq(2 * WINDOW));
+            let ack = Ack { left, window_end, ranges: AckRanges::new() };
+            session.on_record(opened, FIRST, &Record::Ack(ack), false).unwrap();
+        }
+        session.write(opened, flow, 100_000).unwrap();
+        let again = asks(&mut session, 9_000, 11_000, if by_flow { u64::MAX } else { 2 * WINDOW });
+        assert!(again[0] <= 9_051 && again.len() >= 5, "by flow: {by_flow}: {again:?}");
+    }
 }
