@@ -97,6 +97,7 @@ fn rates(before: &ConnectionStats, now: &ConnectionStats, side: Side, elapsed: D
         }
         PathState::Connecting => format!("{} connecting", path.name),
         PathState::Failed => format!("{} silent", path.name),
+        PathState::Removed => format!("{} gone", path.name),
     });
     texts.collect()
 }

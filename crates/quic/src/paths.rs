@@ -81,6 +81,8 @@ pub(crate) struct Entry {
     /// Of earlier carriers.
     past: Counters,
     subflow: Option<SubflowId>,
+    /// It was taken away, and is here for what it has carried: it may come back.
+    removed: bool,
 }
 
 /// All paths of a session.
@@ -93,13 +95,19 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// Adds a path; it has no carrier yet. Returns its key.
+    /// Adds a path; it has no carrier yet. One of this name that was removed has come back. Returns its key.
     pub(crate) fn add(&mut self, new: NewPath) -> u64 {
         let key = self.next_key;
         self.next_key += 1;
         let NewPath { name, remote, cost, priority, kept } = new;
-        let (keeper, last_error, past, subflow) = (None, None, Counters::default(), None);
-        self.entries.push(Entry { key, name, remote, cost, priority, kept, keeper, last_error, past, subflow });
+        let returned = self.entries.iter().position(|entry| entry.removed && entry.name == name);
+        let past = returned.map_or_else(Counters::default, |index| self.entries[index].past);
+        let (keeper, last_error, subflow, removed) = (None, None, None, false);
+        let entry = Entry { key, name, remote, cost, priority, kept, keeper, last_error, past, subflow, removed };
+        match returned {
+            Some(index) => self.entries[index] = entry,
+            None => self.entries.push(entry),
+        }
         key
     }
 
@@ -110,22 +118,25 @@ impl Paths {
 
     /// The key of the path with this name.
     pub(crate) fn find(&self, name: &str) -> Option<u64> {
-        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.key)
+        self.entries.iter().find(|entry| entry.name == name && !entry.removed).map(|entry| entry.key)
     }
 
-    /// Removes a path and closes its carrier.
+    /// Removes a path and closes its carrier. What a client's path has carried stays known.
     pub(crate) fn remove(&mut self, now: Time, session: &mut Session, key: u64) {
-        let Some(index) = self.entries.iter().position(|entry| entry.key == key) else { return };
-        let entry = self.entries.remove(index);
-        if let Some(keeper) = entry.keeper {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) else { return };
+        if let Some(keeper) = entry.keeper.take() {
             keeper.abort();
         }
-        if let Some(id) = entry.subflow
+        entry.removed = true;
+        entry.last_error = None;
+        if let Some(id) = entry.subflow.take()
             && let Some(attached) = self.carriers.get_mut(id.index()).and_then(Option::take)
         {
+            entry.past.add(&attached.counters);
             session.remove_path(now, id);
             attached.carrier.close(code::NO_ERROR, "path removed");
         }
+        self.entries.retain(|entry| entry.kept || !entry.removed);
     }
 
     /// How many paths have a carrier.
@@ -218,7 +229,10 @@ impl Paths {
     /// Ends all paths; the carriers are the caller's to close.
     pub(crate) fn take_carriers(&mut self) -> Vec<Arc<Carrier>> {
         for entry in &mut self.entries {
-            entry.subflow = None;
+            let carrier = entry.subflow.take().and_then(|id| self.carriers.get(id.index())).and_then(Option::as_ref);
+            if let Some(attached) = carrier {
+                entry.past.add(&attached.counters);
+            }
             if let Some(keeper) = entry.keeper.take() {
                 keeper.abort();
             }
@@ -250,6 +264,7 @@ impl Paths {
             local: attached.and_then(|attached| attached.carrier.local),
             remote: attached.and_then(|attached| attached.carrier.remote()).unwrap_or(entry.remote),
             state: match subflow.map(|subflow| subflow.state) {
+                _ if entry.removed => PathState::Removed,
                 Some(SubflowState::Active) => PathState::Active,
                 Some(SubflowState::Failed) => PathState::Failed,
                 Some(SubflowState::Closed) | None => PathState::Connecting,

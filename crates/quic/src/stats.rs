@@ -13,9 +13,11 @@ pub enum PathState {
     Active,
     /// Nothing is heard on it; it is probed until something is.
     Failed,
+    /// A client's path that was taken away, or whose interface leads out no more. What it carried counts on if it comes back.
+    Removed,
 }
 
-/// One path. Counters go on over reconnections of a client's path.
+/// One path. Counters go on over reconnections of a client's path, and over its removal and return.
 #[derive(Clone, Debug)]
 pub struct PathStats {
     /// The subflow, while there is one.
@@ -57,7 +59,7 @@ pub struct PathStats {
 /// A connection.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionStats {
-    /// Its paths, in the order they were added.
+    /// Its paths, in the order they were added. A client's stay where they are, also when they are removed.
     pub paths: Vec<PathStats>,
     /// Payload bytes that the application wrote.
     pub written: Bytes,

@@ -109,7 +109,7 @@ async fn a_session_without_any_path_resumes_when_one_joins() {
         passed(&mut seen, 2 << 20).await;
         client.remove_path("path0").unwrap();
         client.remove_path("path1").unwrap();
-        assert!(client.stats().paths.is_empty());
+        assert!(client.stats().paths.iter().all(|path| path.state == PathState::Removed));
         tokio::time::sleep(Duration::from_millis(500)).await;
         client.add_path(PathConfig { remote: Some(other), ..PathConfig::new("again", Bind::Any) }).unwrap();
     })
@@ -141,6 +141,39 @@ async fn paths_are_added_and_removed_by_name() {
     })
     .await;
     transfer(&pair.client, &pair.server_side, &pattern(1 << 20, 10)).await;
+}
+
+#[tokio::test]
+async fn what_a_path_carried_is_known_when_it_is_gone_and_counts_on_when_it_is_back() {
+    let pair = pair(TransportConfig::default(), &[0.0, 0.0]).await;
+    paths_up(&pair.client, 2).await;
+    let carry = async |seed| transfer(&pair.client, &pair.server_side, &pattern(2 << 20, seed)).await;
+    carry(11).await;
+    let (before, relay) = (pair.client.stats().paths[0].clone(), pair.relays[0].local_addr());
+    assert!(before.bytes_sent > Bytes::ZERO && before.records_sent > 0);
+    pair.client.remove_path("path0").unwrap();
+    carry(12).await;
+    let gone = pair.client.stats().paths;
+    assert_eq!(gone.iter().map(|path| path.name.as_str()).collect::<Vec<_>>(), ["path0", "path1"]);
+    assert_eq!((gone[0].state, gone[0].id, gone[0].srtt), (PathState::Removed, None, None));
+    assert_eq!((gone[0].bytes_sent, gone[0].records_sent), (before.bytes_sent, before.records_sent));
+    assert_eq!(pair.client.remove_path("path0"), Err(PathChangeError::UnknownName("path0".to_owned())));
+
+    pair.client.add_path(PathConfig { remote: Some(relay), ..PathConfig::new("path0", Bind::Any) }).unwrap();
+    paths_up(&pair.client, 2).await;
+    let back = pair.client.stats().paths;
+    assert_eq!((back.len(), back[0].state), (2, PathState::Active));
+    assert_eq!(back[0].bytes_sent, before.bytes_sent);
+    carry(13).await;
+    let stats = pair.client.stats();
+    let after = stats.paths;
+    assert!(after[0].bytes_sent > before.bytes_sent);
+    assert_eq!(after[0].bytes_sent + after[1].bytes_sent, Bytes::new(3 * (2 << 20)) + stats.retransmitted);
+
+    pair.client.close(0, "");
+    within(pair.client.closed()).await;
+    let closed = pair.client.stats().paths;
+    assert_eq!((closed[0].bytes_sent, closed[1].bytes_sent), (after[0].bytes_sent, after[1].bytes_sent));
 }
 
 #[tokio::test]
