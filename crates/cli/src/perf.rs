@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use manypath_quic::{Connection, ConnectionStats, RecvFlow, SendFlow, Server};
+use anyhow::{Context as _, Result, anyhow, bail};
+use manypath_quic::{Connection, ConnectionStats, Server};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::client::{self, AlgorithmArgs, ClientArgs, parse_duration};
@@ -154,7 +155,7 @@ async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> 
     };
     let outcome = tokio::select! {
         outcome = measured(args, host, &connection) => outcome,
-        () = interrupt.wait() => Err(anyhow::anyhow!("interrupted")),
+        () = interrupt.wait() => Err(anyhow!("interrupted")),
         error = args.connection.unheard(&connection) => Err(error),
     };
     client::goodbye(&connection).await;
@@ -162,18 +163,7 @@ async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> 
 }
 
 async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<()> {
-    let direction = if args.reverse { Direction::Download } else { Direction::Upload };
     let side = if args.reverse { Side::Receiving } else { Side::Sending };
-    let mut flows = Vec::new();
-    for _ in 0..args.parallel {
-        let (mut send, mut receive) = connection.open_flow().await?;
-        // A server that does not take the request has said why, or the connection is over: reading tells.
-        let _ = wire::write(&mut send, &Frame::Perf { direction, duration_ms: millis(args.time) }).await;
-        match transfer::answer(connection, wire::read(&mut receive).await).await? {
-            Frame::Ready => flows.push((send, receive)),
-            other => return Err(transfer::unexpected(other, "measurement")),
-        }
-    }
     let (cc, sched) = args.algorithms.chosen()?;
     let start = StartReport {
         version: env!("CARGO_PKG_VERSION"),
@@ -184,12 +174,17 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
         flows: args.parallel,
         seconds: args.time.as_secs_f64(),
     };
-    let began = Instant::now();
-    let first = connection.stats();
     let mut running = JoinSet::new();
-    for (send, receive) in flows {
-        running.spawn(one_flow(connection.clone(), send, receive, direction, args.time, args.connection.timeout));
+    let (beginning, mut begun) = watch::channel(None);
+    for _ in 0..args.parallel {
+        running.spawn(one_flow(connection.clone(), side, args.time, args.connection.timeout, beginning.clone()));
     }
+    drop(beginning);
+    let Ok(Some((began, first))) = begun.wait_for(Option::is_some).await.map(|begun| begun.clone()) else {
+        // No flow began: the first has said why.
+        let ended = running.join_next().await.context("no flow was asked for")?;
+        return Err(ended.context("a flow stopped")?.err().unwrap_or_else(|| anyhow!("no flow began")));
+    };
     let (mut bytes, mut retransmitted) = (0, 0);
     let mut intervals = Vec::new();
     let mut ticks = tokio::time::interval(args.interval);
@@ -242,22 +237,40 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
     Ok(())
 }
 
-/// One flow's part: returns the bytes received, and those that the sender's connection has sent again.
+/// When a measurement began, and the counters then.
+type Beginning = (Instant, ConnectionStats);
+
+/// One flow's part, which begins the measurement if it is the first that the server is ready for. Flows do not wait for each
+/// other: what one is sent and does not read fills the window of all. Returns the bytes received, and those that the sender's
+/// connection has sent again.
 async fn one_flow(
     connection: Connection,
-    mut send: SendFlow,
-    mut receive: RecvFlow,
-    direction: Direction,
+    side: Side,
     duration: Duration,
     silence: Duration,
+    beginning: watch::Sender<Option<Beginning>>,
 ) -> Result<(u64, u64)> {
+    let direction = if side == Side::Receiving { Direction::Download } else { Direction::Upload };
+    let (mut send, mut receive) = connection.open_flow().await?;
+    // A server that does not take the request has said why, or the connection is over: reading tells.
+    let _ = wire::write(&mut send, &Frame::Perf { direction, duration_ms: millis(duration) }).await;
+    match transfer::answer(&connection, wire::read(&mut receive).await).await? {
+        Frame::Ready => {}
+        other => return Err(transfer::unexpected(other, "measurement")),
+    }
+    beginning.send_if_modified(|begun| {
+        let is_first = begun.is_none();
+        begun.get_or_insert_with(|| (Instant::now(), connection.stats()));
+        is_first
+    });
+    drop(beginning);
     let position = Position::default();
-    match direction {
-        Direction::Download => {
+    match side {
+        Side::Receiving => {
             let end = self::receive(&mut receive, silence, &position).await?;
             Ok((position.get(), end.retransmitted))
         }
-        Direction::Upload => {
+        Side::Sending => {
             let retransmitted = || connection.stats().retransmitted.get();
             let sent = send_for(&mut send, duration, &position, retransmitted).await;
             // Also a server that takes no more has said why.

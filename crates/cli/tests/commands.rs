@@ -160,6 +160,26 @@ fn perf_measures_both_ways_by_path() {
     said(server.get("f", &place.path("g"))).fails_with(&["only measures"]);
 }
 
+/// The server sends on each flow as soon as it is asked for: as much as the windows take, if nobody reads.
+#[test]
+fn flows_of_a_download_neither_hold_each_other_up_nor_count_more_than_the_link_carries() {
+    let place = Place::new();
+    let server = perf_server(&place);
+    let mut direct = perf(&server, &["-R", "-P", "16"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    support::wait_until("the flows end", || direct.try_wait().unwrap().is_some());
+    let direct: support::Said = direct.wait_with_output().unwrap().into();
+    assert!(direct.json()["end"]["bytes"].as_u64() > Some(1_000_000));
+
+    let relay = support::slow_link(server.address);
+    let (address, path) = (server.address.to_string(), support::through(&relay));
+    let args = ["perf", "-c", &address, "--pin", &server.pin, "--path", &path, "-t", "1s", "--json", "-R", "-P", "16"];
+    let report = run(args).json();
+    let rate = report["end"]["goodput_mbps"].as_f64().unwrap();
+    assert!(rate > 10.0 && rate <= 40.0, "{rate} over 40 Mbit/s");
+    let counted: u64 = report["intervals"].as_array().unwrap().iter().map(|span| span["bytes"].as_u64().unwrap()).sum();
+    assert!(counted <= report["end"]["bytes"].as_u64().unwrap() * 11 / 10, "{report}");
+}
+
 #[test]
 fn the_demo_reports_runs_and_writes_its_page() {
     let place = Place::new();
