@@ -1,5 +1,6 @@
 //! What every client command shares: paths, trust, algorithms, and opening the connection.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 use tokio::net::UdpSocket;
 
 use crate::algorithms;
+use crate::output;
 use crate::schedule_trace::ScheduleTrace;
 use crate::target::Host;
 
@@ -293,13 +295,16 @@ impl ClientArgs {
             ),
         };
         let paths = self.paths()?;
-        check_interfaces(&paths).await?;
         if algorithms.target_rate.is_some() {
             self.check_costs(&paths)?;
         }
         let mut config = ClientConfig::new(host.resolve().await?, trust);
-        config.paths = paths;
+        check_places(&paths, config.server).await?;
         config.terms = self.terms();
+        if paths.is_empty() {
+            check_terms(&config.terms).await;
+        }
+        config.paths = paths;
         config.token = self.token.clone();
         let patience = Span::from_secs_f64(self.timeout.as_secs_f64());
         config.connect_timeout = config.connect_timeout.min(patience);
@@ -313,21 +318,48 @@ impl ClientArgs {
     }
 }
 
-/// Fails if every path is over an interface that does not exist: the transport would wait for one to appear until it gives the
-/// server up. Beside a path that can come up it may wait: a modem may be plugged in later.
-async fn check_interfaces(paths: &[PathConfig]) -> Result<()> {
+/// Fails if no path can come up: the transport would wait for an interface or an address to appear until it gives the server up.
+/// Beside a path that can come up it may wait, and says so: a modem may be plugged in later, and a name may be misspelt.
+async fn check_places(paths: &[PathConfig], server: SocketAddr) -> Result<()> {
     let mut absent = Vec::new();
     for path in paths {
-        match &path.bind {
-            Bind::Interface(name) if is_absent(name).await => absent.push(format!("'{name}'")),
-            _ => return Ok(()),
+        let remote = path.remote.unwrap_or(server);
+        absent.extend(match &path.bind {
+            Bind::Interface(name) => is_absent(name).await.then(|| format!("no interface is called '{name}'")),
+            Bind::Address(address) if address.is_ipv4() != remote.is_ipv4() => bail!(
+                "path {}: {address} and the server's {} are of different families: write --path {address}@REMOTE with an \
+                 address of the server's of that family, or leave the path out",
+                path.name,
+                remote.ip()
+            ),
+            Bind::Address(address) => UdpSocket::bind((*address, 0)).await.err().and_then(|error| {
+                let is_absent = error.kind() == io::ErrorKind::AddrNotAvailable;
+                is_absent.then(|| format!("no interface has the address {address}"))
+            }),
+            Bind::Any => None,
+        });
+    }
+    if absent.is_empty() {
+        return Ok(());
+    }
+    let told = format!("{}; the interfaces are {}", absent.join(", "), interfaces().join(", "));
+    if absent.len() == paths.len() {
+        bail!("{told}");
+    }
+    output::note(format_args!("Note: {told}. Such a path is used as soon as it can be."));
+    Ok(())
+}
+
+/// Says which names of --cost and --priority are those of no interface, where no path is named: they may be misspelt.
+async fn check_terms(terms: &[PathTerms]) {
+    for PathTerms { name, .. } in terms {
+        if is_absent(name).await {
+            let there = interfaces().join(", ");
+            output::note(format_args!(
+                "Note: --cost or --priority names '{name}', and no interface is called that yet; there are {there}."
+            ));
         }
     }
-    if !absent.is_empty() {
-        let there = std::fs::read_to_string("/proc/net/dev").unwrap_or_default();
-        bail!("no interface is called {}; there are: {}", absent.join(" or "), interfaces(&there).join(", "));
-    }
-    Ok(())
 }
 
 /// Whether there is no such interface. It is asked as the transport will ask: the kernel knows some by other names, too.
@@ -338,9 +370,15 @@ async fn is_absent(interface: &str) -> bool {
     bound.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))
 }
 
+/// The names of this host's interfaces.
+pub(crate) fn interfaces() -> Vec<String> {
+    let table = std::fs::read_to_string("/proc/net/dev").unwrap_or_default();
+    named_in(&table).map(str::to_owned).collect()
+}
+
 /// The names in `/proc/net/dev`: each stands before a colon, and the headings have none.
-fn interfaces(table: &str) -> Vec<&str> {
-    table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim()).collect()
+fn named_in(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim())
 }
 
 /// How often to ask whether a path is heard.
@@ -416,7 +454,7 @@ mod tests {
     fn interfaces_are_read_from_their_table() {
         let table = "Inter-|   Receive                       |  Transmit\n face |bytes    packets |bytes    packets\n    \
                      lo:   4240       60     4240       60\nenp0s31f6:       0        0        0        0\n";
-        assert_eq!(interfaces(table), ["lo", "enp0s31f6"]);
+        assert_eq!(named_in(table).collect::<Vec<_>>(), ["lo", "enp0s31f6"]);
     }
 
     #[test]

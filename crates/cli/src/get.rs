@@ -56,7 +56,15 @@ pub(crate) struct Args {
 }
 
 /// Where the file is to be stored.
+///
+/// A link leads there: it is not replaced, least of all `/dev/stdout`.
 fn destination(args: &Args) -> Result<PathBuf> {
+    let file = named(args)?;
+    Ok(if file.is_symlink() { file.canonicalize().unwrap_or(file) } else { file })
+}
+
+/// What the file is called by the user, or by the server.
+fn named(args: &Args) -> Result<PathBuf> {
     let name = args.target.path.rsplit('/').next().filter(|name| !matches!(*name, "" | "." | ".."));
     let name = name.with_context(|| format!("'{}' names no file", args.target))?;
     Ok(match &args.output {
@@ -75,7 +83,7 @@ fn open(file: &Path, wanted: &dyn Fn() -> bool) -> Result<(Arriving, Sha256, u64
     let name = file.file_name().with_context(|| format!("{} names no file", file.display()))?;
     // The complete part is renamed over what is there: over a device that would be the end of the device, for all programs.
     if file.metadata().is_ok_and(|found| !found.is_file()) {
-        return Err(StoreError::NotAFile.into());
+        return Err(of_own(StoreError::NotAFile));
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority());
@@ -87,14 +95,18 @@ fn open(file: &Path, wanted: &dyn Fn() -> bool) -> Result<(Arriving, Sha256, u64
 
 /// An error of the store about a file of the user's own, where nobody serves a folder.
 fn of_own(error: StoreError) -> anyhow::Error {
-    match error {
+    match &error {
         StoreError::Forbidden => {
             anyhow!("its permissions, or its folder's, forbid it: choose another place with --output")
         }
+        StoreError::Storage(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            anyhow!("the file system is read-only: choose another place with --output")
+        }
+        StoreError::NotAFile | StoreError::LongName => anyhow!("{error}: choose another place with --output"),
         StoreError::NoSpace => anyhow!("the disk is full: free some space"),
         // Its lock ends with the program, whichever way that ends.
         StoreError::Busy => anyhow!("another transfer is writing this file: wait until it has ended"),
-        other => other.into(),
+        _ => error.into(),
     }
 }
 

@@ -295,7 +295,8 @@ fn interval(before: &(Duration, ConnectionStats), now: (Duration, &ConnectionSta
 }
 
 fn paths(before: &ConnectionStats, now: &ConnectionStats, side: Side, span: Duration) -> Vec<PathReport> {
-    let paths = now.paths.iter().enumerate().map(|(index, path)| {
+    let told = now.paths.iter().enumerate().filter(|(_, path)| transfer::has_served(path));
+    let paths = told.map(|(index, path)| {
         let bytes = side.bytes(now, index).saturating_sub(side.bytes(before, index));
         let lost = before.paths.get(index).map_or(0, |path| path.records_lost);
         PathReport {

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use manypath_quic::{Connection, ConnectionStats, PathState};
 
+use crate::transfer::has_served;
+
 /// A position in a file, written by the transfer and read by whoever shows it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Position(Arc<AtomicU64>);
@@ -89,7 +91,7 @@ pub(crate) async fn show(bar: &ProgressBar, connection: &Connection, side: Side,
 
 /// `wifi 48.1 Mbit/s` for every path.
 fn rates(before: &ConnectionStats, now: &ConnectionStats, side: Side, elapsed: Duration) -> Vec<String> {
-    let paths = now.paths.iter().enumerate();
+    let paths = now.paths.iter().enumerate().filter(|(_, path)| has_served(path));
     let texts = paths.map(|(index, path)| match path.state {
         PathState::Active => {
             let bytes = side.bytes(now, index).saturating_sub(side.bytes(before, index));

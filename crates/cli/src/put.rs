@@ -1,17 +1,19 @@
 //! `put`: store a file on a server.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use manypath_quic::Connection;
+use manypath_quic::{Connection, RecvFlow, SendFlow};
+use rustix::fs::OFlags;
 
 use crate::CheckFailed;
-use crate::client::{self, AlgorithmArgs, ClientArgs};
+use crate::client::{self, AlgorithmArgs, ClientArgs, parse_duration};
 use crate::files::outgoing::{Outgoing, SendError};
-use crate::files::while_wanted;
 use crate::files::wire::{self, Frame, ReadError, Refusal};
+use crate::files::{Hash, while_wanted};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::{self, Position, Side};
@@ -33,6 +35,10 @@ pub(crate) struct Args {
     /// Where to store it: HOST:PORT/PATH; a path that ends with '/' keeps the name
     #[arg(value_name = "HOST:PORT/PATH")]
     target: String,
+
+    /// Wait this long for another transfer of the file to end; the server notices within two minutes that one broke off
+    #[arg(long, value_name = "DURATION", default_value = "150s", value_parser = parse_duration)]
+    wait: Duration,
 
     /// Print the outcome as JSON
     #[arg(long)]
@@ -62,10 +68,14 @@ fn target(args: &Args) -> Result<Target> {
 
 /// Opens the file.
 fn open(path: &Path) -> Result<(File, Metadata)> {
-    let file = File::open(path)?;
+    // Without waiting for a pipe's other end.
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        bail!("it is not a regular file");
+        bail!(
+            "it is not a regular file, and the server is to know the size beforehand: write it to one, and send that"
+        );
     }
     Ok((file, metadata))
 }
@@ -113,16 +123,47 @@ async fn given_up(connection: &Connection, frame: Result<Frame, ReadError>, path
     ))
 }
 
+/// How long to wait before the server is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A request that the server has taken.
+struct Asked {
+    /// When it was sent.
+    started: Instant,
+    send: SendFlow,
+    receive: RecvFlow,
+    /// What the server has of an earlier attempt.
+    have: u64,
+    hash: Hash,
+}
+
+/// Asks the server to take the file, again and again while another transfer has it: one that broke off has it for a while.
+async fn ask(args: &Args, path: &str, size: u64, connection: &Connection) -> Result<Asked> {
+    let first = Instant::now();
+    let mut told = false;
+    loop {
+        let started = Instant::now();
+        let (mut send, mut receive) = connection.open_flow().await?;
+        // A server that does not take the request has said why, or the connection is over: reading tells.
+        let _ = wire::write(&mut send, &Frame::Put { path: path.to_owned(), size }).await;
+        let message = match transfer::answer(connection, wire::read(&mut receive).await).await? {
+            Frame::Have { length: have, hash } if have <= size => {
+                return Ok(Asked { started, send, receive, have, hash });
+            }
+            Frame::Error { refusal: Refusal::Busy, message } if first.elapsed() < args.wait => message,
+            other => return Err(unexpected(other, path)),
+        };
+        if !std::mem::replace(&mut told, true) {
+            output::note(format_args!("Waiting up to {:?} for file '{path}': {message}", args.wait));
+        }
+        tokio::time::sleep(ASK_AGAIN.min(args.wait.saturating_sub(first.elapsed()))).await;
+    }
+}
+
 /// Stores over an open connection.
 async fn store(args: &Args, target: &Target, (file, opened): (File, Metadata), connection: &Connection) -> Result<()> {
-    let (started, size) = (Instant::now(), opened.len());
-    let (mut send, mut receive) = connection.open_flow().await?;
-    // A server that does not take the request has said why, or the connection is over: reading tells.
-    let _ = wire::write(&mut send, &Frame::Put { path: target.path.clone(), size }).await;
-    let (have, hash) = match transfer::answer(connection, wire::read(&mut receive).await).await? {
-        Frame::Have { length, hash } if length <= size => (length, hash),
-        other => return Err(unexpected(other, &target.path)),
-    };
+    let size = opened.len();
+    let Asked { started, mut send, mut receive, have, hash } = ask(args, &target.path, size, connection).await?;
     let outgoing = tokio::select! {
         outgoing = while_wanted(move |wanted| Outgoing::new(file, opened, have, hash, wanted)) => outgoing??,
         _ = connection.closed() => return Err(given_up(connection, Err(ReadError::Ended), &target.path).await),

@@ -1,5 +1,6 @@
 //! `serve`: a folder for others to read from, and to write to if they may.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,8 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use clap::builder::NonEmptyStringValueParser;
 use manypath_quic::{Identity, Server, ServerConfig};
+use socket2::SockRef;
 
-use crate::client::AlgorithmArgs;
+use crate::client::{self, AlgorithmArgs};
 use crate::files::store::Store;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -115,29 +117,57 @@ fn state_dir() -> Result<PathBuf> {
 pub(crate) fn reachable(server: &Server) -> Vec<SocketAddr> {
     let mut addresses: Vec<SocketAddr> = Vec::new();
     for listening in server.local_addrs() {
-        let mut address = listening;
         if listening.ip().is_unspecified() {
-            match outward_address(listening.is_ipv6()) {
-                Some(ip) => address.set_ip(ip),
-                None => address.set_ip(if listening.is_ipv6() {
-                    Ipv6Addr::LOCALHOST.into()
-                } else {
-                    Ipv4Addr::LOCALHOST.into()
-                }),
-            }
+            let own = own_addresses(listening.is_ipv6());
+            addresses.extend(own.into_iter().map(|ip| SocketAddr::new(ip, listening.port())));
+        } else {
+            addresses.push(listening);
         }
-        addresses.push(address);
     }
     addresses
 }
 
-/// The address that the routing table gives packets to elsewhere. Connecting a UDP socket looks it up and sends nothing;
-/// the destinations are those of RFC 5737 and RFC 3849, which nobody has.
-fn outward_address(v6: bool) -> Option<IpAddr> {
+/// The address that the default route gives packets to elsewhere; without one those of all interfaces, which may have
+/// neighbours; without any only this host can come.
+fn own_addresses(v6: bool) -> Vec<IpAddr> {
+    if let Some(address) = outward_address(None, v6) {
+        return vec![address];
+    }
+    let own: BTreeSet<IpAddr> = if v6 {
+        global_in(&std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default())
+    } else {
+        // An interface without an address gives that of another.
+        let of_interfaces = client::interfaces().into_iter().filter_map(|name| outward_address(Some(&name), false));
+        of_interfaces.filter(|address| !address.is_loopback()).collect()
+    };
+    if !own.is_empty() {
+        return own.into_iter().collect();
+    }
+    vec![if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }]
+}
+
+/// The address that packets to elsewhere get, or those that leave by an interface: for IPv4 Linux takes what has no route for a
+/// neighbour then. Connecting a UDP socket looks it up and sends nothing; the destinations are those of RFC 5737 and RFC 3849,
+/// which nobody has.
+fn outward_address(interface: Option<&str>, v6: bool) -> Option<IpAddr> {
     let (from, to) = if v6 { ("[::]:0", "[2001:db8::1]:9") } else { ("0.0.0.0:0", "192.0.2.1:9") };
     let socket = UdpSocket::bind(from).ok()?;
+    if let Some(name) = interface {
+        SockRef::from(&socket).bind_device(Some(name.as_bytes())).ok()?;
+    }
     socket.connect(to).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
+}
+
+/// The addresses in `/proc/net/if_inet6` that count everywhere: 32 digits, and in the fourth field the scope, of which 0 is the
+/// global one (proc_net(5)).
+fn global_in(table: &str) -> BTreeSet<IpAddr> {
+    let global = table.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let address = u128::from_str_radix(fields.next()?, 16).ok()?;
+        (fields.nth(2)? == "00").then(|| Ipv6Addr::from(address).into())
+    });
+    global.collect()
 }
 
 /// `text` for a POSIX shell.
@@ -184,6 +214,13 @@ pub(crate) async fn until_interrupted(server: &Server, service: &Arc<Service>, i
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn global_addresses_are_read_from_their_table() {
+        let table = "00000000000000000000000000000001 01 80 10 80       lo\nfd120000000000000000000000000001 2f 40 00 \
+                     80      wbc\nfe80000000000000800f0afffeabf399 2f 40 20 80      wbc\nx\n";
+        assert_eq!(global_in(table), ["fd12::1".parse().unwrap()].into());
+    }
 
     #[test]
     fn names_are_quoted_for_the_shell() {

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use manypath_quic::{CloseReason, Connection};
+use manypath_core::Bytes;
+use manypath_quic::{CloseReason, Connection, PathState, PathStats};
 use serde::Serialize;
 
 use crate::CheckFailed;
@@ -40,6 +41,8 @@ struct PathOutcome {
     bytes: u64,
     goodput_mbps: f64,
     srtt_ms: Option<f64>,
+    /// Why it is not up, if it is not.
+    error: Option<String>,
 }
 
 /// What is known when a transfer has succeeded.
@@ -58,13 +61,15 @@ impl Facts<'_> {
     /// Tells the user.
     pub(crate) fn report(&self, connection: &Connection, json: bool) -> Result<()> {
         let stats = connection.stats();
-        let paths = stats.paths.iter().enumerate().map(|(index, path)| {
+        let told = stats.paths.iter().enumerate().filter(|(_, path)| has_served(path));
+        let paths = told.map(|(index, path)| {
             let bytes = self.side.bytes(&stats, index);
             PathOutcome {
                 name: path.name.clone(),
                 bytes,
                 goodput_mbps: rounded(mbps(bytes, self.elapsed), 3),
                 srtt_ms: path.srtt.map(|srtt| rounded(srtt.as_secs_f64() * 1e3, 3)),
+                error: path.last_error.clone(),
             }
         });
         let outcome = Outcome {
@@ -82,17 +87,23 @@ impl Facts<'_> {
             return Ok(());
         }
         let verb = if self.side == Side::Sending { "Sent" } else { "Received" };
-        let size = manypath_core::Bytes::new(self.size);
+        let size = Bytes::new(self.size);
         output::note(format_args!(
             "{verb} {} ({size:.1}) in {:.1} s: {:.1} Mbit/s",
             outcome.file, outcome.seconds, outcome.goodput_mbps
         ));
         for path in &outcome.paths {
-            output::note(format_args!("  {:<12} {:>8.1} Mbit/s", path.name, path.goodput_mbps));
+            let why = path.error.as_ref().map_or_else(String::new, |error| format!("  ({error})"));
+            output::note(format_args!("  {:<12} {:>8.1} Mbit/s{why}", path.name, path.goodput_mbps));
         }
         output::line(&format!("{}  {}", outcome.sha256, outcome.file))?;
         Ok(())
     }
+}
+
+/// Whether a path is worth a line: one that is gone and has carried nothing is not.
+pub(crate) fn has_served(path: &PathStats) -> bool {
+    path.state != PathState::Removed || path.bytes_sent + path.bytes_received > Bytes::ZERO
 }
 
 /// The error of a frame that is not the answer.

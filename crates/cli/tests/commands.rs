@@ -99,8 +99,15 @@ fn a_path_over_an_interface_that_does_not_exist_is_an_error_at_once() {
     nobody.args(["--path", "no-such0", "--path", "other=no-such1"]);
     let begun = Instant::now();
     let refused = said(nobody);
-    refused.fails_with(&["no interface is called 'no-such0' or 'no-such1'; there are: "]);
+    let told = "no interface is called 'no-such0', no interface is called 'no-such1'; the interfaces are ";
+    refused.fails_with(&[told]);
     assert!(refused.err.split([' ', ',', '\n']).any(|word| word == "lo"), "{}", refused.err);
+    let mut nowhere = manypath(["perf", "-c", "127.0.0.1:9", "--pin", &"0".repeat(64)]);
+    nowhere.args(["--path", "192.0.2.77"]);
+    said(nowhere).fails_with(&["no interface has the address 192.0.2.77; the interfaces are "]);
+    let mut other_family = manypath(["perf", "-c", "127.0.0.1:9", "--pin", &"0".repeat(64)]);
+    other_family.args(["--path", "127.0.0.1", "--path", "::1"]);
+    said(other_family).fails_with(&["path ::1: ::1 and the server's 127.0.0.1 are of different families"]);
     // The transport gives a server up after 15 s.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 
@@ -113,6 +120,8 @@ fn a_path_over_an_interface_that_does_not_exist_is_an_error_at_once() {
         get.args(paths);
         let got = said(get);
         assert_eq!(got.code, Some(0), "{paths:?}: {}", got.err);
+        let is_noted = got.err.contains("Note: no interface is called 'no-such0'; the interfaces are ");
+        assert_eq!(is_noted, paths.contains(&"no-such0"), "{}", got.err);
         assert_eq!(std::fs::read(&to).unwrap(), sent);
         std::fs::remove_file(&to).unwrap();
     }

@@ -126,12 +126,107 @@ fn a_put_goes_on_after_an_interruption() {
     let args = ["put", file.to_str().unwrap(), &target, "--pin", &server.pin, "--path", &path, "--json"];
     let child = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("a part is there", || place.size("served/f.part") > 1_000_000);
-    said(server.put(&file, "f")).fails_with(&["another transfer is writing this file", "within two minutes"]);
+    let mut second = server.put(&file, "f");
+    second.args(["--wait", "0s"]);
+    said(second).fails_with(&["another transfer is writing this file", "within two minutes"]);
     interrupt(child).fails_with(&["interrupted", "the server keeps what has arrived"]);
     assert!(!place.path("served/f").exists());
     let report = run(args).json();
     assert!(report["resumed_from"].as_u64() > Some(1_000_000), "{report}");
     assert_eq!(fs::read(place.path("served/f")).unwrap(), content);
+}
+
+#[test]
+fn a_put_waits_for_one_that_breaks_off() {
+    let place = Place::new();
+    let content = place.file("f", 30_000_000);
+    let server = Server::start(&place, &["--writable"]);
+    let relay = slow_link(server.address);
+    let (path, file, target) = (through(&relay), place.path("f"), format!("{}/f", server.address));
+    let args = ["put", file.to_str().unwrap(), &target, "--pin", &server.pin, "--path", &path];
+    let first = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("served/f.part") > 1_000_000);
+    let mut second = server.put(&file, "f");
+    let mut second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut note = String::new();
+    let mut notes = std::io::BufReader::new(second.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut notes, &mut note).unwrap();
+    assert!(note.starts_with("Waiting up to 150s for file 'f': another transfer is writing this file"), "{note}");
+    interrupt(first).fails_with(&["interrupted"]);
+    let said: support::Said = second.wait_with_output().unwrap().into();
+    assert!(said.json()["resumed_from"].as_u64() > Some(1_000_000), "{}", said.out);
+    assert_eq!(fs::read(place.path("served/f")).unwrap(), content);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_no_size_is_not_sent_as_less() {
+    let place = Place::new();
+    place.file("served/f", 1000);
+    let server = Server::start(&place, &["--writable"]);
+    for (file, told) in [
+        // Said to be empty, and to be a page.
+        ("/proc/version", "does not have the size that the system says"),
+        ("/sys/class/net/lo/mtu", "does not have the size that the system says"),
+        ("/dev/null", "it is not a regular file"),
+    ] {
+        said(server.put(std::path::Path::new(file), "g")).fails_with(&[file, told]);
+    }
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    said(server.put(&place.path("pipe"), "g")).fails_with(&["cannot read", "write it to one, and send that"]);
+    said(server.get("f", &place.path("pipe"))).fails_with(&["cannot write", "choose another place with --output"]);
+    assert_eq!(fs::read_dir(place.path("served")).unwrap().count(), 1, "nothing is stored");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_leads_to_the_file_that_is_written() {
+    let place = Place::new();
+    let content = place.file("served/f", 1000);
+    let server = Server::start(&place, &[]);
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    fs::write(place.path("elsewhere/old"), "old").unwrap();
+    std::os::unix::fs::symlink("elsewhere/old", place.path("link")).unwrap();
+    said(server.get("f", &place.path("link"))).json();
+    assert!(place.path("link").is_symlink());
+    assert_eq!(fs::read(place.path("elsewhere/old")).unwrap(), content);
+}
+
+#[test]
+fn a_name_that_is_too_long_is_named_as_the_cause() {
+    let place = Place::new();
+    let name = "x".repeat(252);
+    place.file(&format!("served/{name}"), 1000);
+    let server = Server::start(&place, &["--writable"]);
+    let refused = said(server.get(&name, &place.path(&name)));
+    refused.fails_with(&["the name is too long for the file system", "choose another place with --output"]);
+    said(server.get(&name, &place.path("short"))).json();
+    said(server.put(&place.path("short"), &name)).fails_with(&["refuses", "the name is too long"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_default_route_the_addresses_of_interfaces_are_told() {
+    let place = Place::new();
+    let script = "ip link set lo up && ip link add a0 type veth peer name b0 && ip link set a0 up && ip link set b0 up && \
+                  ip addr add 10.77.0.1/24 dev a0 && ip addr add fd77::1/64 dev a0 nodad && \
+                  exec \"$0\" serve \"$1\" --state \"$2\" --listen 0.0.0.0:4433 --listen [::]:4434";
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--net", "sh", "-ec", script, env!("CARGO_BIN_EXE_manypath")]);
+    command.arg(place.path("served")).arg(place.path("state"));
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = [String::new(), String::new()];
+    let mut output = std::io::BufReader::new(process.stdout.take().unwrap());
+    for line in &mut told {
+        std::io::BufRead::read_line(&mut output, line).unwrap();
+    }
+    process.kill().unwrap();
+    let said: support::Said = process.wait_with_output().unwrap().into();
+    if !said.err.contains("Serving") {
+        return support::skip(&format!("no network namespace: {}", said.err));
+    }
+    assert!(told[0].starts_with("manypath get 10.77.0.1:4433/FILE "), "{told:?}");
+    assert!(told[1].starts_with("manypath get '[fd77::1]:4434/FILE' "), "{told:?}");
 }
 
 #[test]

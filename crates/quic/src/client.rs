@@ -262,7 +262,7 @@ async fn follow_network(client: Arc<Client>, choose_paths: bool) {
 fn update_paths(client: &Arc<Client>, chosen: Vec<String>) -> Vec<String> {
     let server = client.config.server.ip();
     let mut wanted = if server.is_loopback() { Vec::new() } else { interfaces::with_default_route(server) };
-    if wanted.is_empty() && chosen.is_empty() {
+    if wanted.is_empty() {
         // No default route: the server may still be near.
         wanted.push(String::new());
     }

@@ -39,6 +39,9 @@ pub(crate) enum SendError {
     /// It is not the file it was at the start.
     #[error("the file changed while it was being sent: try again when nobody writes to it")]
     Changed,
+    /// The system made its content up as it was read, and knows no size beforehand.
+    #[error("it does not have the size that the system says, as files of /proc and /sys: copy it, and send the copy")]
+    NoSize,
 }
 
 impl SendError {
@@ -48,6 +51,7 @@ impl SendError {
             Self::Flow(_) => Refusal::Storage,
             Self::Store(error) => error.refusal(),
             Self::Changed => Refusal::Changed,
+            Self::NoSize => Refusal::NotAFile,
         }
     }
 }
@@ -110,7 +114,7 @@ impl Outgoing {
             let mut piece = vec![0; MAX_DATA.min(usize::try_from(size - at).unwrap_or(MAX_DATA))];
             match self.file.read_exact(&mut piece) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(SendError::Changed),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(self.of_another_size()),
                 Err(error) => return Err(StoreError::from(error).into()),
             }
             self.hasher.update(&piece);
@@ -119,10 +123,26 @@ impl Outgoing {
                 break; // the flow broke; the other side of the channel says so
             }
         }
-        let now = self.file.metadata().map_err(StoreError::from)?;
-        if (now.len(), now.modified().ok()) != (size, self.opened.modified().ok()) {
+        if at == size && self.file.read(&mut [0]).map_err(StoreError::from)? > 0 {
+            return Err(self.of_another_size());
+        }
+        if self.has_changed().map_err(StoreError::from)? {
             return Err(SendError::Changed);
         }
         Ok((at, Hash::of(&self.hasher)))
+    }
+
+    fn has_changed(&self) -> io::Result<bool> {
+        let (then, now) = (&self.opened, self.file.metadata()?);
+        Ok((now.len(), now.modified().ok()) != (then.len(), then.modified().ok()))
+    }
+
+    /// Why there is more or less to read than the size said.
+    fn of_another_size(&self) -> SendError {
+        match self.has_changed() {
+            Ok(false) => SendError::NoSize,
+            Ok(true) => SendError::Changed,
+            Err(error) => StoreError::from(error).into(),
+        }
     }
 }

@@ -40,6 +40,9 @@ pub(crate) enum StoreError {
     /// It is a folder or a device.
     #[error("it is not a regular file")]
     NotAFile,
+    /// The file system knows no such names.
+    #[error("the name is too long for the file system, which also takes '.part' at its end while a file arrives")]
+    LongName,
     /// Another transfer writes the same file.
     #[error(
         "another transfer is writing this file: wait until it has ended; one whose client is gone ends within two minutes"
@@ -59,6 +62,7 @@ impl From<io::Error> for StoreError {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound,
             io::ErrorKind::PermissionDenied => Self::Forbidden,
             io::ErrorKind::IsADirectory => Self::NotAFile,
+            io::ErrorKind::InvalidFilename => Self::LongName,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
             _ => Self::Storage(error),
         }
@@ -69,7 +73,7 @@ impl StoreError {
     /// The code that tells a peer.
     pub(crate) const fn refusal(&self) -> Refusal {
         match self {
-            Self::BadPath(_) | Self::PartName => Refusal::BadRequest,
+            Self::BadPath(_) | Self::PartName | Self::LongName => Refusal::BadRequest,
             Self::NotFound => Refusal::NotFound,
             Self::Forbidden | Self::ReadOnly => Refusal::Forbidden,
             Self::NotAFile => Refusal::NotAFile,
