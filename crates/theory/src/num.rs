@@ -27,6 +27,9 @@ pub const MIN_WEIGHT: f64 = 1e-6;
 const LOGARITHM: f64 = 1e-6;
 /// A connection's unit is at least this part of what it could have.
 const SMALLEST_SHARE: f64 = 1e-9;
+/// A connection with less than this part of what it could have starves: in a unit of its own size the solver's tolerance is
+/// larger than what its utility demands of prices.
+const STARVES: f64 = 1e-6;
 /// The most steps of Newton's method. Two suffice for nearly every network; a connection whose first rate is wrong by orders
 /// of magnitude takes one for each factor of [`TRUST`].
 const NEWTON_STEPS: u32 = 12;
@@ -140,21 +143,27 @@ impl Optimum {
 /// step solves the quadratic program in which every utility is replaced by its expansion about the last point. On random
 /// networks with weights within two decades and `alpha` from 0.3 to 3, weighted sums are then accurate to 1e-6 for
 /// connections that have at least a millionth of what they could have alone, and prices satisfy the optimality conditions
-/// to 1e-4.
+/// to 1e-4. What starves, as many do at small `alpha`, has no rate worth a name, but prices keep it out: they are those of a
+/// last program in which its utility is a straight line from a millionth on.
 ///
 /// # Errors
 /// If utilities do not fit the network or are out of range, or the numerical solver gives up.
 pub fn maximise(network: &Network, utilities: &[Utility]) -> Result<Optimum, NumError> {
     check(network, utilities)?;
     let problem = Problem::new(network, utilities);
-    let mut optimum = problem.solve(&problem.most, Shape::Exact)?;
+    let mut optimum = problem.solve(&problem.whole(), Shape::Exact)?;
     for _ in 0..NEWTON_STEPS {
         let before = optimum.weighted_sums(utilities);
-        optimum = problem.solve(&problem.near(&before), Shape::Expansion(&before))?;
+        optimum = problem.solve(&problem.near(&before, 0.0), Shape::Expansion(&before))?;
         let change = |(now, before): (f64, &f64)| (now - before).abs() / before.max(f64::MIN_POSITIVE);
         if optimum.weighted_sums(utilities).into_iter().zip(&before).all(|pair| change(pair) < SETTLED) {
             break;
         }
+    }
+    let sums = optimum.weighted_sums(utilities);
+    if sums.iter().zip(&problem.most).any(|(sum, most)| sum * UNIT_BPS < most * STARVES) {
+        let priced = problem.solve(&problem.near(&sums, STARVES), Shape::Expansion(&sums))?;
+        optimum = Optimum { allocation: optimum.allocation, ..priced };
     }
     Ok(optimum)
 }
@@ -166,6 +175,17 @@ enum Shape<'a> {
     Exact,
     /// Their second-order expansions about these weighted sums in Mbit/s.
     Expansion(&'a [f64]),
+}
+
+/// Where a program looks at a connection's utility.
+#[derive(Clone, Copy)]
+struct Point {
+    /// The unit of its weighted sum in the program, bit/s.
+    unit: f64,
+    /// Where the slope is taken, bit/s.
+    at: f64,
+    /// Whether the utility is a straight line, and so the same at any scale.
+    straight: bool,
 }
 
 /// A network with its utilities.
@@ -190,39 +210,52 @@ impl<'a> Problem<'a> {
         Self { network, utilities, alone, most }
     }
 
-    /// Units of the connections' weighted sums for the next program, in bit/s: these sums in Mbit/s, if they are not too small.
-    fn near(&self, sums: &[f64]) -> Vec<f64> {
-        let near = |(sum, most): (&f64, &f64)| (sum * UNIT_BPS).clamp(most * SMALLEST_SHARE, *most);
-        sums.iter().zip(&self.most).map(near).collect()
+    /// Every connection at what it could have.
+    fn whole(&self) -> Vec<Point> {
+        let whole =
+            |(most, utility): (&f64, &Utility)| Point { unit: *most, at: *most, straight: utility.alpha <= 0.0 };
+        self.most.iter().zip(self.utilities).map(whole).collect()
     }
 
-    /// Solves the program with weighted sums in units of `near` bit/s, one for each connection.
-    fn solve(&self, near: &[f64], shape: Shape<'_>) -> Result<Optimum, SolveError> {
+    /// The connections at these sums in Mbit/s, if they are not too small. Those with less than the share `straighten` of what
+    /// they could have count as if they had that, with a straight utility from there: it demands no more of prices than theirs.
+    fn near(&self, sums: &[f64], straighten: f64) -> Vec<Point> {
+        let near = |((sum, most), utility): ((&f64, &f64), &Utility)| {
+            let at = (sum * UNIT_BPS).clamp(most * SMALLEST_SHARE, *most);
+            let straight = utility.alpha <= 0.0 || at < most * straighten;
+            Point { unit: if straight { *most } else { at }, at: at.max(most * straighten), straight }
+        };
+        sums.iter().zip(&self.most).zip(self.utilities).map(near).collect()
+    }
+
+    /// Solves the program with each connection's utility as it is at a point.
+    fn solve(&self, near: &[Point], shape: Shape<'_>) -> Result<Optimum, SolveError> {
         let Self { network, utilities, .. } = *self;
         let subflows = network.subflow_count();
         // Variables: the subflows' rates, then one for each connection. A rate's unit makes its part in the sum at most one.
         let parts = utilities
             .iter()
             .zip(near)
-            .flat_map(|(utility, near)| utility.subflow_weights.iter().map(move |w| near / w));
+            .flat_map(|(utility, near)| utility.subflow_weights.iter().map(move |w| near.unit / w));
         let units: Vec<f64> = parts.zip(&self.alone).map(|(part, alone)| part.min(*alone)).collect();
         let mut program = Program::new(subflows + utilities.len());
         let columns: Vec<Option<usize>> = (0..subflows).map(Some).collect();
         let (link_rows, limit_rows) = add_links(&mut program, network, &units, &columns);
-        let weight = |(utility, near): (&Utility, &f64)| utility.weight * (near / UNIT_BPS).powf(1.0 - utility.alpha);
+        let weight = |(utility, near): (&Utility, &Point)| utility.slope(near.at / UNIT_BPS) * near.unit / UNIT_BPS;
         let weights: Vec<f64> = utilities.iter().zip(near).map(weight).collect();
         // One factor for all utilities, so that the largest coefficient of the objective is one.
         let scale = weights.iter().copied().fold(0.0, f64::max);
         for (index, utility) in utilities.iter().enumerate() {
             let parts = || network.range(index).zip(&utility.subflow_weights);
             let sum: Vec<(usize, f64)> =
-                parts().map(|(number, omega)| (number, omega * units[number] / near[index])).collect();
+                parts().map(|(number, omega)| (number, omega * units[number] / near[index].unit)).collect();
             let (variable, weight) = (subflows + index, weights[index] / scale);
+            let alpha = if near[index].straight { 0.0 } else { utility.alpha };
             match shape {
-                Shape::Exact => add_utility(&mut program, utility.alpha, weight, &sum, variable),
+                Shape::Exact => add_utility(&mut program, alpha, weight, &sum, variable),
                 Shape::Expansion(sums) => {
-                    let least = (sums[index] * UNIT_BPS / near[index]).min(1.0) / TRUST;
-                    add_expansion(&mut program, utility.alpha, weight, &sum, variable, least);
+                    let least = (sums[index] * UNIT_BPS / near[index].unit).min(1.0) / TRUST;
+                    add_expansion(&mut program, alpha, weight, &sum, variable, least);
                 }
             }
             for (number, _) in parts().filter(|(_, omega)| **omega <= 0.0) {

@@ -32,7 +32,7 @@ fn alone(network: &Network, connection: &Connection, utility: &Utility) -> f64 {
 }
 
 /// The largest violation of the Karush-Kuhn-Tucker conditions, relative; the slopes of connections that get less than a
-/// millionth of what they could have are not looked at.
+/// millionth of what they could have are not looked at, unless they are the same everywhere.
 fn kkt_violation(network: &Network, utilities: &[Utility], optimum: &Optimum) -> f64 {
     let mut worst = 0.0_f64;
     for ((capacity, load), price) in
@@ -47,7 +47,8 @@ fn kkt_violation(network: &Network, utilities: &[Utility], optimum: &Optimum) ->
     }
     let sums = optimum.weighted_sums(utilities);
     for (index, (connection, utility)) in network.connections().iter().zip(utilities).enumerate() {
-        if sums[index] < 1e-6 * alone(network, connection, utility) {
+        let starves = sums[index] < 1e-6 * alone(network, connection, utility);
+        if starves && utility.alpha > 0.0 {
             continue;
         }
         let slope = utility.slope(sums[index]);
@@ -58,7 +59,7 @@ fn kkt_violation(network: &Network, utilities: &[Utility], optimum: &Optimum) ->
                 subflow.links.iter().map(|&link| optimum.prices[link]).sum::<f64>() + optimum.limit_prices[index];
             // Stationarity: weight * U' <= price, with equality where the subflow carries something.
             worst = worst.max((weight * slope - price) / (weight * slope));
-            let share = weight * rate.as_mbps() / sums[index];
+            let share = if starves { 0.0 } else { weight * rate.as_mbps() / sums[index] };
             worst = worst.max(share * (price - weight * slope).abs() / (weight * slope));
         }
     }
@@ -89,6 +90,27 @@ fn alpha_fairness_on_a_line() {
     // alpha = 0 is throughput: the long flow starves.
     let utilities = vec![Utility { alpha: 0.0, ..Utility::proportional(1) }; 3];
     assert_near(&totals(&maximise(&line, &utilities).unwrap()), &[0.0, 1.0, 1.0], 1e-6);
+}
+
+#[test]
+fn what_starves_keeps_its_say_in_prices() {
+    // A flow over both links is worth 4 a Mbit/s; one on each is worth 2, so the prices are 2 and 2 and no others, whoever of
+    // them has nothing; and one that is worth 1 has nothing.
+    let connections = [&[0, 1][..], &[0], &[1], &[1]].map(|route| Connection::over(&[route])).into();
+    let line = network(&[20.0, 20.0], connections);
+    let linear = |weights: &[f64]| -> Vec<Utility> {
+        weights.iter().map(|&weight| Utility { alpha: 0.0, weight, ..Utility::proportional(1) }).collect()
+    };
+    let optimum = maximise(&line, &linear(&[4.0, 2.0, 2.0, 1.0])).unwrap();
+    assert_near(&optimum.prices, &[2.0, 2.0], 1e-4);
+    assert_near(&[totals(&optimum)[3]], &[0.0], 1e-6);
+    // With a little fairness too: nobody who has next to nothing would pay less than its first megabit is worth.
+    let utilities: Vec<Utility> =
+        linear(&[3.0, 1.9, 0.5, 0.1]).into_iter().map(|utility| Utility { alpha: 1e-3, ..utility }).collect();
+    let optimum = maximise(&line, &utilities).unwrap();
+    assert!(optimum.prices[0] > 1.9 && optimum.prices[1] > 0.5, "{optimum:?}");
+    // 3 * 20^-0.001 = 2.991.
+    assert_near(&[optimum.prices.iter().sum()], &[3.0 * 20.0_f64.powf(-1e-3)], 1e-4);
 }
 
 #[test]
@@ -146,14 +168,18 @@ fn capacities_seven_orders_of_magnitude_apart() {
 
 /// A random network of up to four links and five connections of up to three subflows, with utilities.
 fn problem() -> impl Strategy<Value = (Network, Vec<Utility>)> {
+    problem_of(prop_oneof![Just(1.0), 0.3..3.0_f64])
+}
+
+/// The same with an `alpha` of one's own.
+fn problem_of(alpha: impl Strategy<Value = f64> + Clone + 'static) -> impl Strategy<Value = (Network, Vec<Utility>)> {
     let links = proptest::collection::vec(0.5..50.0_f64, 1..5);
-    links.prop_flat_map(|capacities| {
+    links.prop_flat_map(move |capacities| {
         let count = capacities.len();
         let route = proptest::sample::subsequence((0..count).collect::<Vec<_>>(), 1..=count.min(2));
         let weight = (-1.0..1.0_f64).prop_map(|power| 10.0_f64.powf(power));
         let connection = proptest::collection::vec((route, weight.clone()), 1..4);
-        let alpha = prop_oneof![Just(1.0), 0.3..3.0_f64];
-        let connections = proptest::collection::vec((connection, weight, alpha), 1..6);
+        let connections = proptest::collection::vec((connection, weight, alpha.clone()), 1..6);
         (Just(capacities), connections).prop_map(|(capacities, connections)| {
             let build = |(subflows, weight, alpha): (Vec<(Vec<usize>, f64)>, f64, f64)| {
                 let (routes, subflow_weights): (Vec<_>, Vec<_>) = subflows.into_iter().unzip();
@@ -165,11 +191,40 @@ fn problem() -> impl Strategy<Value = (Network, Vec<Utility>)> {
     })
 }
 
+/// Networks of equal links with equal or twice as heavy connections, for throughput: optima are many, and prices too.
+fn tied() -> impl Strategy<Value = (Network, Vec<Utility>)> {
+    problem_of(Just(0.0)).prop_map(|(tied, utilities)| {
+        let capacities: Vec<f64> =
+            tied.capacities().iter().map(|rate| if rate.as_mbps() < 25.0 { 10.0 } else { 20.0 }).collect();
+        let whole = |weight: f64| if weight < 1.0 { 1.0 } else { 2.0 };
+        let even = |utility: Utility| Utility {
+            weight: whole(utility.weight),
+            subflow_weights: utility.subflow_weights.into_iter().map(whole).collect(),
+            ..utility
+        };
+        (network(&capacities, tied.connections().to_vec()), utilities.into_iter().map(even).collect())
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn optima_satisfy_their_conditions((network, utilities) in problem()) {
+        let optimum = maximise(&network, &utilities).unwrap();
+        let violation = kkt_violation(&network, &utilities, &optimum);
+        prop_assert!(violation < 1e-4, "{violation}: {optimum:?}");
+    }
+
+    #[test]
+    fn throughput_has_prices_too((network, utilities) in problem_of(prop_oneof![Just(0.0), 1e-3..1.0_f64])) {
+        let optimum = maximise(&network, &utilities).unwrap();
+        let violation = kkt_violation(&network, &utilities, &optimum);
+        prop_assert!(violation < 1e-4, "{violation}: {optimum:?}");
+    }
+
+    #[test]
+    fn ties_have_prices_too((network, utilities) in tied()) {
         let optimum = maximise(&network, &utilities).unwrap();
         let violation = kkt_violation(&network, &utilities, &optimum);
         prop_assert!(violation < 1e-4, "{violation}: {optimum:?}");
