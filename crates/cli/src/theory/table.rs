@@ -25,10 +25,21 @@ pub(super) fn table(report: &AnswerReport) -> Result<String> {
         }
     }
     writeln!(text, "{:36} {:>10} {:>10}  {}", "link", "Mbit/s", "used", report.price_unit.unwrap_or_default())?;
+    let highest = report.links.iter().filter_map(|link| link.price).fold(0.0, f64::max);
     for link in &report.links {
         let used = link.load_bps / link.capacity_bps * 100.0;
-        let price = link.price.map(|price| format!("  {price:.6}")).unwrap_or_default();
+        let price = link.price.map(|price| format!("  {}", digits(price, highest))).unwrap_or_default();
         writeln!(text, "{:36} {:>10.3} {used:>9.1}%{price}", link.name, link.capacity_bps * 1e-6)?;
     }
     Ok(text)
+}
+
+/// A price with four digits, whatever its size: those of one network may all be small. What is a billionth of the highest is
+/// what the solver leaves of zero.
+fn digits(price: f64, highest: f64) -> String {
+    match price {
+        _ if price <= highest * 1e-9 => "0".to_owned(),
+        1e-3.. => format!("{price:.6}"),
+        _ => format!("{price:.3e}"),
+    }
 }
