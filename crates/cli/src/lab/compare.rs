@@ -11,9 +11,10 @@ use crate::output;
 
 /// Compare two algorithms in every experiment that has both
 ///
-/// Names are labels of an axis: controllers, schedulers, or whatever an experiment varies. Means are over all cases that both
-/// have, of full runs where all are there, else of quick ones; the last column says in how many of them the first has the
-/// larger number.
+/// Names are labels of an axis: controllers, schedulers, or whatever an experiment varies. Means are over all cases in which
+/// both have a number, of full runs where all are there, else of quick ones; the last column says in how many of them the first
+/// has the larger number, and how many cases are without one. Runs that are there only for wrong variations of claims do not
+/// count.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath lab compare mpcc-loss lia\n  manypath lab compare stms-a minrtt-pr stms")]
 pub(super) struct Args {
@@ -47,6 +48,8 @@ struct Row {
     second: f64,
     larger: usize,
     cases: usize,
+    /// Cases in which one of them was not run or gave no number.
+    missing: usize,
 }
 
 /// Runs the command.
@@ -56,11 +59,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let mut rows = Vec::new();
     for experiment in chosen(&all, &args.names)? {
         let (mode, results) = results(args.length, experiment, experiment.engines[0], &store)?;
-        for Compared { metric, unit, means, larger, cases, .. } in compare(&results.table()?, &args.first, &args.second)
+        for Compared { metric, unit, means, larger, cases, missing, .. } in
+            compare(&results.table()?, &args.first, &args.second)
         {
             let [first, second] = means;
             let (experiment, length) = (experiment.id.clone(), mode.as_str());
-            rows.push(Row { experiment, length, metric, unit, first, second, larger, cases });
+            rows.push(Row { experiment, length, metric, unit, first, second, larger, cases, missing });
         }
     }
     if rows.is_empty() {
@@ -81,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     for row in &rows {
         writeln!(
             text,
-            "{:18} {:6} {:16} {:>12} {:>12} {:>8}  {} of {} {}",
+            "{:18} {:6} {:16} {:>12} {:>12} {:>8}  {} of {} {}{}",
             row.experiment,
             row.length,
             row.metric,
@@ -90,7 +94,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
             short(row.first / row.second),
             row.larger,
             row.cases,
-            if row.unit.is_empty() { String::new() } else { format!("({})", row.unit) }
+            if row.unit.is_empty() { String::new() } else { format!("({})", row.unit) },
+            if row.missing == 0 { String::new() } else { format!(", {} without a number", row.missing) }
         )?;
     }
     output::line(text.trim_end())
