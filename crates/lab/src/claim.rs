@@ -184,9 +184,10 @@ fn number(expr: &Expr, view: &View<'_>) -> Result<f64, EvalError> {
 fn order(values: &[Expr], slack: f64, view: &View<'_>) -> Result<(bool, Vec<f64>), EvalError> {
     let arrays = values.iter().map(|value| evaluate(value, view)).collect::<Result<Vec<Array>, _>>()?;
     let mut holds = true;
+    // A place that an axis does not reach is infinite: above every other, whatever the slack.
+    let fits = |smaller: f64, larger: f64| smaller < larger || smaller < larger + slack * larger.abs();
     for pair in arrays.windows(2) {
-        let fits =
-            pair[0].zip(&pair[1], |smaller, larger| f64::from(u8::from(smaller < larger + slack * larger.abs())));
+        let fits = pair[0].zip(&pair[1], |smaller, larger| f64::from(u8::from(fits(smaller, larger))));
         holds &= fits.map_err(EvalError::Wrong)?.data.iter().all(|fits| *fits > 0.5);
     }
     let mean = |array: &Array| array.data.iter().sum::<f64>() / array.data.len() as f64;

@@ -55,6 +55,21 @@ fn judged(claim: &str, mpcc: [f64; 3], lia: [f64; 3]) -> (Verdict, Option<Verdic
 }
 
 #[test]
+fn a_place_that_is_not_reached_is_above_every_other() {
+    let order = |first: &str, second: &str| {
+        let knee = |cc: &str, level: &str| format!("knee(buffer, use[cc={cc}], {level})");
+        let claim = format!(
+            "order = [\"{}\", \"{}\"]\nwrong = {{ cc = {{ lia = \"mpcc-loss\" }} }}",
+            knee("mpcc-loss", first),
+            knee("lia", second)
+        );
+        matches!(judged(&claim, [0.5; 3], [0.5; 3]).0, Verdict::Holds(_))
+    };
+    assert!(order("0.4", "0.6"), "9 kB is less than nowhere");
+    assert!(!order("0.6", "0.6") && !order("0.6", "0.4") && !order("0.4", "0.4"));
+}
+
+#[test]
 fn claims_hold_or_not_and_fail_under_their_wrong_variation() {
     const WRONG: &str = "\nwrong = { cc = { mpcc-loss = \"lia\" } }";
     let (good, bad) = ([0.9, 0.95, 0.95], [0.4, 0.9, 0.95]);

@@ -1,6 +1,6 @@
 //! The value of an expression.
 
-use super::array::Array;
+use super::array::{Array, Dim};
 use super::functions::{FUNCTIONS, Kind};
 use super::{EvalError, Expr, Op, Selection};
 
@@ -64,7 +64,9 @@ fn call(name: &str, args: &[Expr], names: &dyn Lookup) -> Result<Array, EvalErro
         }
         (Kind::LocateLevel(f), [axis, x, level]) => {
             let (axis, level) = (axis_name(axis).ok_or_else(usage)?, scalar(level, names)?);
-            evaluate(x, names)?.reduce(axis, |dim, line| whole(line, |line| f(dim, line, level))).map_err(wrong)
+            // Of a level that is no number it cannot be said that it is never reached.
+            let place = |dim: &Dim, line: &[f64]| if level.is_nan() { level } else { f(dim, line, level) };
+            evaluate(x, names)?.reduce(axis, |dim, line| whole(line, |line| place(dim, line))).map_err(wrong)
         }
         (Kind::Between, [x, from, to]) => {
             let (series, from, to) = (evaluate(x, names)?, scalar(from, names)?, scalar(to, names)?);
@@ -95,7 +97,6 @@ fn scalar(expr: &Expr, names: &dyn Lookup) -> Result<f64, EvalError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::array::Dim;
     use super::*;
 
     struct Fixed;
@@ -148,9 +149,23 @@ mod tests {
             "max(larger(none, x))",
             "mean(atleast(x, none))",
             "mean(atmost(none, 1))",
+            // Nor is anything said of a level, or a share, that is no number.
+            "knee(n, x, max(none))",
+            "falls(n, x, max(none))",
+            "reaches(n, x, max(none))",
+            "percentile(x, max(none))",
+            "median(percentile(x, max(none), n))",
+            // Of a list of which nothing is there.
+            "sum(between(list, 0, 1))",
+            "mean(between(list, 0, 1))",
+            "max(between(list, 0, 1))",
+            "std(between(list, 0, 1))",
+            "sum(between(x, 8, 9))",
+            "last(between(x, 8, 9))",
         ] {
             assert!(value(of_cases).unwrap()[0].is_nan(), "{of_cases}");
         }
+        assert_eq!(value("count(between(x, 8, 9))").unwrap(), [0.0]);
         assert_eq!(value("-x * (1 + 1)").unwrap(), [-20.0, -40.0, -80.0]);
     }
 

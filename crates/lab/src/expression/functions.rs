@@ -105,8 +105,9 @@ fn yes(so: bool) -> f64 {
     f64::from(u8::from(so))
 }
 
+/// Of nothing there is no sum: zero would be a measurement.
 fn sum(values: &[f64]) -> f64 {
-    values.iter().sum()
+    if values.is_empty() { f64::NAN } else { values.iter().sum() }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -117,10 +118,10 @@ fn fold(values: &[f64], f: fn(f64, f64) -> f64) -> f64 {
     values.iter().copied().reduce(f).unwrap_or(f64::NAN)
 }
 
-/// The sample standard deviation; zero for fewer than two values.
+/// The sample standard deviation; one value has none.
 pub(crate) fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
-        return 0.0;
+        return f64::NAN;
     }
     let middle = mean(values);
     let squares: f64 = values.iter().map(|value| (value - middle) * (value - middle)).sum();
@@ -144,7 +145,9 @@ pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let at = share.clamp(0.0, 1.0) * last as f64;
     let below = (0..=last).rev().find(|index| *index as f64 <= at).unwrap_or(0);
     let above = (below + 1).min(last);
-    sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64)
+    let (weight, step) = (at - below as f64, sorted[above] - sorted[below]);
+    // The next value does not count where none of it is taken, nor the same again: it may be infinite.
+    if weight == 0.0 || sorted[above] == sorted[below] { sorted[below] } else { sorted[below] + step * weight }
 }
 
 /// The place of the first index, or infinity.
@@ -197,5 +200,17 @@ mod tests {
         assert!((deviation(&values) - (5.0_f64 / 3.0).sqrt()).abs() < 1e-12);
         assert_eq!(steps(&values), (3.0 + 2.0 + 1.0) / 3.0);
         assert!(percentile(&[], 0.5).is_nan());
+        // A place that an axis does not reach is infinite, and may be one of several.
+        let places = [f64::INFINITY, 2.0, 1.0];
+        assert_eq!((percentile(&places, 0.5), percentile(&places, 1.0)), (2.0, f64::INFINITY));
+        assert_eq!(percentile(&[f64::INFINITY; 2], 0.5), f64::INFINITY);
+    }
+
+    #[test]
+    fn of_nothing_nothing_is_said() {
+        for f in [sum, mean, deviation, jain, steps, |values: &[f64]| percentile(values, 0.5)] {
+            assert!(f(&[]).is_nan());
+        }
+        assert!(deviation(&[7.0]).is_nan() && steps(&[7.0]).is_nan());
     }
 }

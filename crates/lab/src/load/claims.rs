@@ -90,6 +90,9 @@ fn statement(file: &ClaimTable, at: usize) -> Result<Kind, Fault> {
         if file.value.is_some() {
             return both("order", "value");
         }
+        if file.least.is_some() || file.most.is_some() || file.equals.is_some() {
+            return both("order", "least, most or equals");
+        }
         if order.len() < 2 {
             let range = "two expressions or more";
             return Err((at, Problem::OutOfRange { what: "order".to_owned(), value: "shorter".to_owned(), range }));
