@@ -117,7 +117,7 @@ impl Painter<'_> {
         self.figure.parsed.iter().map(|expr| evaluate(expr, &view).ok()).collect()
     }
 
-    /// All numbers of a subject at a place of the x axis; other axes as far as they are shown.
+    /// All numbers of a subject at a place of the x axis, other axes as far as they are shown; NaN where a case has none.
     fn numbers(&self, arrays: &[Option<Array>], subject: &Subject, x: Option<(&str, &str)>) -> Vec<f64> {
         let Some(array) = arrays.get(subject.y).and_then(Option::as_ref) else { return Vec::new() };
         let mut array = array.clone();
@@ -128,7 +128,7 @@ impl Painter<'_> {
         for (axis, labels) in &self.figure.only {
             array = array.at(axis, |held| labels.iter().any(|label| label == held));
         }
-        array.data.into_iter().filter(|value| value.is_finite()).collect()
+        array.data
     }
 
     /// The places along x: labels, and numbers where all labels are such.
@@ -162,7 +162,14 @@ impl Painter<'_> {
         OutAxis { log: self.figure.y_log, ..OutAxis::new(label) }
     }
 
-    /// The mean of each seed.
+    /// What is drawn at a place: the mean of all cases there. Nothing where one of them has no number, or an infinite one: the
+    /// mean of the rest would be another quantity.
+    fn point(&self, means: &[Option<Array>], subject: &Subject, x: Option<(&str, &str)>) -> f64 {
+        let value = mean(&self.numbers(means, subject, x));
+        if value.is_finite() { value } else { f64::NAN }
+    }
+
+    /// The mean of each seed that has one.
     fn each(&self, runs: &[Vec<Option<Array>>], subject: &Subject, x: Option<(&str, &str)>) -> Vec<f64> {
         let means = runs.iter().map(|arrays| mean(&self.numbers(arrays, subject, x)));
         means.filter(|value| value.is_finite()).collect()
@@ -202,7 +209,7 @@ impl Painter<'_> {
                     Series { label: subject.label.clone(), mark: Mark::LineAndPoints, ..Series::default() };
                 for (place, label) in labels.iter().enumerate() {
                     let x = Some((axis.as_str(), label.as_str()));
-                    let value = mean(&self.numbers(&means, &subject, x));
+                    let value = self.point(&means, &subject, x);
                     let at = numbers.as_ref().map_or(place as f64, |numbers| numbers[place]);
                     series.points.push((at, value));
                     series.spread.push(self.ends(&runs, &subject, x).unwrap_or((value, value)));
@@ -260,12 +267,14 @@ impl Painter<'_> {
         (means, runs): (&[Option<Array>], &[Vec<Option<Array>>]),
     ) {
         if series.mark == Mark::Bars {
-            let value = mean(&self.numbers(means, subject, x));
+            let value = self.point(means, subject, x);
             series.points.push((place as f64, value));
             series.spread.push(self.ends(runs, subject, x).unwrap_or((value, value)));
             return;
         }
-        let all: Vec<f64> = runs.iter().flat_map(|arrays| self.numbers(arrays, subject, x)).collect();
+        // As distributions, boxes are of the numbers that are there.
+        let all = runs.iter().flat_map(|arrays| self.numbers(arrays, subject, x)).filter(|value| value.is_finite());
+        let all: Vec<f64> = all.collect();
         let at = |share| percentile(&all, share);
         series.points.push((place as f64, at(0.5)));
         series.quartiles.push((at(0.25), at(0.75)));

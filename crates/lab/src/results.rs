@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::Engine;
 use crate::experiment::{Case, Experiment, Mode};
-use crate::expression::{EvalError, Expr, evaluate};
+use crate::expression::{Array, EvalError, Expr, evaluate};
 use crate::plan::{LabError, runs};
 use crate::quantities::Quantities;
 use crate::store::Store;
@@ -19,6 +19,8 @@ pub struct Results<'a> {
     runs: BTreeMap<(Case, u32), Quantities>,
     /// How many there should be.
     wanted: usize,
+    /// Whether they are of the engine that judges, which measures all that the experiment reads.
+    judges: bool,
 }
 
 impl<'a> Results<'a> {
@@ -44,7 +46,8 @@ impl<'a> Results<'a> {
                 found.insert((run.case, run.seed), quantities.clone());
             }
         }
-        Ok(Self { experiment, mode, seeds, runs: found, wanted: count })
+        let judges = experiment.engines.first() == Some(&engine.kind());
+        Ok(Self { experiment, mode, seeds, runs: found, wanted: count, judges })
     }
 
     /// How many runs are there, and how many there should be.
@@ -71,13 +74,16 @@ impl<'a> Results<'a> {
             }
             let expressions = parsed.iter().flat_map(|(_, expressions)| expressions);
             for (metric, expr) in self.experiment.metrics.iter().zip(expressions) {
-                match evaluate(expr, quantities) {
-                    Ok(value) => {
-                        if let Some(value) = value.single() {
-                            table.set(&metric.name, case, seed - 1, value);
-                        }
-                    }
-                    // A metric that a run does not have is missing where a claim asks for it.
+                let one = |array: Array| match array.data[..] {
+                    [] => Ok(f64::NAN),
+                    [value] => Ok(value),
+                    _ => Err(EvalError::Wrong(format!("a metric is one number, not {}", array.data.len()))),
+                };
+                match evaluate(expr, quantities).and_then(one) {
+                    Ok(value) => table.set(&metric.name, case, seed - 1, value),
+                    // What an engine that measures everything did not find is not there: no number, and no claim on it holds.
+                    Err(EvalError::Missing(_)) if self.judges => table.set(&metric.name, case, seed - 1, f64::NAN),
+                    // Another engine may not measure it: then it is missing where a claim asks for it.
                     Err(EvalError::Missing(_)) => {}
                     Err(EvalError::Wrong(reason)) => {
                         let text = metric.value.clone();

@@ -115,6 +115,54 @@ fn a_deviation_is_drawn_no_further_than_the_seeds_went() {
 }
 
 #[test]
+fn a_mean_of_which_a_case_is_missing_is_not_that_of_the_rest() {
+    let axis = "[[axis]]\nname = \"size\"\nvalues = [\"20packets\", \"80packets\"]\n[scenario]\n";
+    let experiment = experiment(&EXPERIMENT.replace("[scenario]\n", axis));
+    let store = Store::new("nowhere");
+    let results = Results::read(&experiment, (Mode::Quick, 3), &Simulator, &store).unwrap();
+    // A file that never ends, say: of lia with the smaller size one seed has no number.
+    for none in [f64::NAN, f64::INFINITY] {
+        let mut table = Table::new(&experiment, Mode::Quick, 3);
+        for case in experiment.cases(Mode::Quick) {
+            (0..3).for_each(|seed| {
+                table.set("jain", &case, seed, if case.0 == [1, 0] && seed == 1 { none } else { 0.5 })
+            });
+        }
+        let Drawn::Picture(picture) = draw(&experiment.figures[0], &results, &table).unwrap() else {
+            panic!("a table")
+        };
+        let points = &picture.panels[0].series[0].points;
+        assert!((points[0].1 - 0.5).abs() < 1e-9 && points[1].1.is_nan(), "{points:?}");
+        assert!(!picture.to_svg().contains("NaN") && !picture.to_svg().contains("inf"));
+        let Drawn::Table { rows, .. } = draw(&experiment.figures[1], &results, &table).unwrap() else {
+            panic!("a picture")
+        };
+        assert!(rows[0][1] == "0.500 ± 0.000" && rows[1][1].starts_with(['n', 'i']), "{rows:?}");
+    }
+}
+
+#[test]
+fn a_metric_is_one_number_or_none() {
+    let with = |metric: &str| experiment(&EXPERIMENT.replace("value = \"jain\"", &format!("value = \"{metric}\"")));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    run(&with("jain"), 1, &[], &Simulator, &store);
+    let table = |metric: &str, engine: &dyn Engine| {
+        let experiment = with(metric);
+        let results = Results::read(&experiment, (Mode::Quick, 1), engine, &store).unwrap();
+        let found = results.table().map(|table| table.get("jain", &experiment.cases(Mode::Quick)[0]).to_vec());
+        found.map_err(|error| error.to_string())
+    };
+    assert!(table("connection.mp.subflow.*.sent_bytes", &Simulator).unwrap_err().contains("one number, not 2"));
+    // Nothing fits in a run that was made: the claim fails. It is not that nobody ran it.
+    let none = table("connection.mp.file.completion_s", &Simulator).unwrap();
+    assert!(none.len() == 1 && none[0].is_some_and(f64::is_nan), "{none:?}");
+    // An engine that does not judge may have less to say.
+    run(&with("jain"), 1, &[], &Faster, &store);
+    assert!(table("connection.mp.file.completion_s", &Faster).unwrap().is_empty());
+}
+
+#[test]
 fn places_do_not_say_the_unit_of_their_axis_again() {
     let axis = "[[axis]]\nname = \"size\"\nvalues = [\"20packets\", \"80packets\"]\n[scenario]\n";
     let figure = "kind = \"bars\"\nx = \"size\"\nx-label = \"buffer (packets)\"";
