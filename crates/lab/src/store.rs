@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use manypath_output::{Column, ReadError, Table, Values, WriteError, read_table, write_tables};
@@ -48,6 +49,14 @@ pub enum StoreError {
     /// A file has other columns.
     #[error("{} is no table of results: delete it to have its runs made again", .0.display())]
     Columns(PathBuf),
+    /// There may be results, but nobody can see them.
+    #[error("cannot look into {}: give another folder with --results, or make this one readable", .folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// The folder of results.
@@ -62,18 +71,27 @@ impl Store {
         Self { folder: folder.into() }
     }
 
-    /// The tables of runs of an experiment, in order.
-    fn tables(&self, experiment: &str) -> Vec<PathBuf> {
-        let Ok(entries) = std::fs::read_dir(self.folder.join(experiment)) else { return Vec::new() };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut tables: Vec<PathBuf> = paths.filter(|path| part_number(path).is_some()).collect();
+    /// The tables of runs of an experiment, in order. A folder that is not there has none; one that cannot be read may have
+    /// some, and whoever took it for empty would make all runs again, or judge without them.
+    fn tables(&self, experiment: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let folder = self.folder.join(experiment);
+        let list = || {
+            let entries = std::fs::read_dir(&folder)?.map(|entry| Ok(entry?.path()));
+            entries.collect::<io::Result<Vec<PathBuf>>>()
+        };
+        let mut tables = match list() {
+            Ok(paths) => paths,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(StoreError::Folder { folder, source }),
+        };
+        tables.retain(|path| part_number(path).is_some());
         tables.sort();
-        tables
+        Ok(tables)
     }
 
     /// Those of them that count: one whose values were deleted does not.
-    fn parts(&self, experiment: &str) -> impl Iterator<Item = PathBuf> {
-        self.tables(experiment).into_iter().filter(|path| values_of(path).try_exists().unwrap_or(true))
+    fn parts(&self, experiment: &str) -> Result<impl Iterator<Item = PathBuf>, StoreError> {
+        Ok(self.tables(experiment)?.into_iter().filter(|path| values_of(path).try_exists().unwrap_or(true)))
     }
 
     /// Writes runs of an experiment as a new part.
@@ -87,7 +105,7 @@ impl Store {
         let folder = self.folder.join(experiment);
         let _lock = lock(&folder)?;
         // After a table without values too: beside its keys no other values may stand, not even for a moment.
-        let number = self.tables(experiment).last().and_then(|path| part_number(path)).map_or(1, |number| number + 1);
+        let number = self.tables(experiment)?.last().and_then(|path| part_number(path)).map_or(1, |number| number + 1);
         let facts = [("manypath.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         // The runs come last: a part counts when they are there.
         let tables = [values(number, records), runs(number, records)];
@@ -98,10 +116,10 @@ impl Store {
     /// The keys of an experiment's runs, each with the time series that were kept.
     ///
     /// # Errors
-    /// If a part cannot be read.
+    /// If the folder or a part cannot be read.
     pub fn keys(&self, experiment: &str) -> Result<BTreeMap<String, String>, StoreError> {
         let mut keys = BTreeMap::new();
-        for path in self.parts(experiment) {
+        for path in self.parts(experiment)? {
             let (table, _) = read_table(&path)?;
             let (held, kept) = (texts(&table, "key", &path)?, texts(&table, "kept", &path)?);
             keys.extend(held.iter().cloned().zip(kept.iter().cloned()));
@@ -112,14 +130,14 @@ impl Store {
     /// The quantities of an experiment's runs by key, those that a pattern fits.
     ///
     /// # Errors
-    /// If a part cannot be read.
+    /// If the folder or a part cannot be read.
     pub fn quantities(
         &self,
         experiment: &str,
         patterns: &[String],
     ) -> Result<BTreeMap<String, Quantities>, StoreError> {
         let mut found = BTreeMap::new();
-        for path in self.parts(experiment) {
+        for path in self.parts(experiment)? {
             let (table, _) = read_table(&path)?;
             let keys = texts(&table, "key", &path)?;
             let mut runs = vec![Quantities::default(); keys.len()];
@@ -224,6 +242,8 @@ fn fill(runs: &mut [Quantities], path: &Path, patterns: &[String]) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
 
     fn record(key: &str) -> Record {
@@ -302,6 +322,25 @@ mod tests {
         for (key, quantities) in found {
             assert!(key.starts_with(&format!("{} ", quantities.0["writer"][0])), "{key}: {quantities:?}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_looked_into_is_not_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("results");
+        std::fs::write(&file, "").unwrap();
+        // The results are a file, an experiment's folder is one, a name leads in a circle (which stops root too).
+        std::fs::write(folder.path().join("x"), "").unwrap();
+        std::os::unix::fs::symlink("circle", folder.path().join("circle")).unwrap();
+        for (results, experiment) in [(file.as_path(), "x"), (folder.path(), "x"), (folder.path(), "circle")] {
+            let store = Store::new(results);
+            let named = results.join(experiment).display().to_string();
+            for error in [store.keys(experiment).unwrap_err(), store.quantities(experiment, &[]).unwrap_err()] {
+                assert!(error.to_string().contains(&named) && error.source().is_some(), "{error:?}");
+            }
+            assert!(store.add(experiment, &[record("one")]).is_err());
+        }
+        assert!(Store::new(folder.path().join("none")).keys("x").unwrap().is_empty());
     }
 
     #[test]
