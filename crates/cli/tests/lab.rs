@@ -239,6 +239,14 @@ fn what_cannot_be_done_is_said() {
     let damaged = err(&lab(&["check"]));
     assert!(damaged.contains("delete it to have its runs made again"), "{damaged}");
     assert_eq!(damaged.matches("runs-00001.parquet").count(), 1, "{damaged}");
+    // Results that nobody can look into are not none.
+    std::fs::remove_dir_all(&results).unwrap();
+    std::fs::write(&results, "").unwrap();
+    for command in [&["check"][..], &["run", "small"], &["report"], &["compare", "lia", "mpcc-loss"]] {
+        let output = lab(command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        assert!(err(&output).contains("cannot look into") && err(&output).contains("lab-results/small"), "{command:?}");
+    }
     std::fs::write(folder.path().join("experiments/small.toml"), EXPERIMENT.replace("\"lia\"]", "\"lai\"]")).unwrap();
     let output = lab(&["list"]);
     assert_eq!(output.status.code(), Some(2));
@@ -246,6 +254,25 @@ fn what_cannot_be_done_is_said() {
     let nowhere = tempfile::tempdir().unwrap();
     let output = super_lab(nowhere.path());
     assert!(err(&output).contains("there is no folder 'experiments' here or above"), "{}", err(&output));
+}
+
+#[test]
+fn a_full_disk_leaves_the_status_as_it_was() {
+    let folder = folder();
+    lab(folder.path(), &["run", "small"]);
+    lab(folder.path(), &["check", "--update"]);
+    let status = folder.path().join("experiments/status.toml");
+    let before = std::fs::read_to_string(&status).unwrap();
+    assert!(before.contains("holds"), "{before}");
+    // No file may grow: for the command that is a disk without room.
+    let full = "trap '' XFSZ; ulimit -f 0; exec \"$0\" lab check --update";
+    let output =
+        Command::new("sh").args(["-c", full, env!("CARGO_BIN_EXE_manypath")]).current_dir(folder.path()).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+    assert!(err(&output).contains("cannot write") && err(&output).contains("status.toml"), "{}", err(&output));
+    assert_eq!(std::fs::read_to_string(&status).unwrap(), before);
+    assert_eq!(std::fs::read_dir(folder.path().join("experiments")).unwrap().count(), 2, "nothing else is left");
 }
 
 /// `lab list` where nothing is.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Status, Verdict};
+use manypath_output::write_file;
 use serde::Serialize;
 
 use super::place::{Length, Place, chosen, parse_engine, results};
@@ -100,7 +101,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
         print(&rows)?;
     }
     if args.update {
-        std::fs::write(&path, status.to_toml()).with_context(|| format!("cannot write {}", path.display()))?;
+        // Whole or not at all: it is the only record of what held.
+        write_file(&path, status.to_toml().as_bytes())?;
     }
     verdict(args, &rows)
 }
