@@ -1,13 +1,14 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr, revision 02; section numbers are its).
+//! BBR version 3 (draft-ietf-ccwg-bbr, revision 06 of July 2026; section numbers are its).
 //!
 //! Version 1's model with bounds learned from loss: a long-term bound from what bandwidth probes found to be too much, and a
 //! short-term one from what was lost since. Gains and thresholds are in the file `model.rs`, which also keeps what every packet saw.
 //!
 //! Every packet is acknowledged by itself here: where the draft looks at one ACK's delivery rate once a round, this takes the
-//! largest of the round. Spurious losses are not undone: no engine reports them.
+//! largest of the round, and `C.inflight` of a probe that must not reach a bound is what it was before the packet. Spurious losses
+//! are not undone: no engine reports them. The offload budget is TCP's three quanta (s5.5.8): what our engines send and acknowledge
+//! comes in batches, too.
 
 use manypath_core::{Bytes, Duration, Rate, SubflowView, Time, WindowedMax};
-use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
@@ -15,30 +16,30 @@ use crate::event::{Acked, Event};
 use crate::round::Rounds;
 
 mod model;
+mod probe_bw;
 
-use model::{AckPhase, Flight, Flights, LOSS_THRESH, Model, State, gains};
+use model::{AckPhase, Flights, LOSS_THRESH, Model, State, gains};
+use probe_bw::MIN_WINDOW;
 
-/// Interval between visits to ProbeRTT (s2.13 `ProbeRTTInterval`).
+/// Interval between visits to ProbeRTT (s2.16 `ProbeRTTInterval`).
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// Stay in ProbeRTT (s2.13 `ProbeRTTDuration`).
+/// Stay in ProbeRTT (s2.16 `ProbeRTTDuration`).
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
-/// Span of the propagation-time filter (s2.13 `MinRTTFilterLen`).
+/// Span of the propagation-time filter (s2.16 `MinRTTFilterLen`).
 const MIN_RTT_SPAN: Duration = Duration::from_secs(10);
-/// Window in ProbeRTT, in bandwidth-delay products (s2.7 `ProbeRTTCwndGain`).
+/// Window in ProbeRTT, in bandwidth-delay products (s2.16 `ProbeRTTCwndGain`).
 const PROBE_RTT_GAIN: f64 = 0.5;
 /// Growth that shows the pipe is not full, and rounds without it that show it is (s5.3.1.2).
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// Loss ranges in a round that end startup, if the loss rate is above the threshold too (s5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Rounds between bandwidth probes at most, for coexistence with Reno (s5.3.3.5).
-const MAX_RENO_ROUNDS: f64 = 63.0;
-/// Rounds of the filter of aggregated acknowledgements (s2.11 `ExtraAckedFilterLen`).
+/// Rounds after which a queue that did not drain is left to the next probe (s5.3.2).
+const DRAIN_ROUNDS: u64 = 3;
+/// Rounds of the filter of aggregated acknowledgements (s2.12 `ExtraAckedFilterLen`); in startup one (s5.5.9).
 const EXTRA_ACKED_ROUNDS: u64 = 10;
-/// Pacing stays this much below the model (s2.7 `PacingMarginPercent`).
+/// Pacing stays this much below the model (s2.5 `PacingMarginPercent`).
 const PACING_MARGIN: f64 = 0.99;
-/// The smallest window, packets (s2.8 `MinPipeCwnd`).
-const MIN_WINDOW: f64 = 4.0;
 /// Stands for the round-trip time before it is known (s5.6.2).
 const INITIAL_RTT: Duration = Duration::from_millis(1);
 
@@ -55,8 +56,10 @@ pub struct Bbr3 {
     /// Window, bytes; pacing rate, bit/s.
     cwnd: f64,
     pacing: f64,
+    /// The last window that neither a recovery nor ProbeRTT made smaller (s5.6.4.4).
     prior_cwnd: f64,
-    timed_out: bool,
+    /// Whether a recovery is under way, or nothing was heard since a timeout.
+    recovering: bool,
     rounds: Rounds,
     /// Largest delivery rate of the round, bit/s.
     round_bandwidth: f64,
@@ -64,7 +67,9 @@ pub struct Bbr3 {
     full_rounds: u32,
     full_now: bool,
     full_reached: bool,
-    /// Lost in the round: ranges, and the last packet.
+    /// The round in which Drain began (s5.3.2 `drain_start_round`).
+    drain_round: u64,
+    /// Lost since the loss round began: ranges, and the last packet.
     loss_ranges: u32,
     last_lost: Option<u64>,
     round_lost: f64,
@@ -84,12 +89,17 @@ pub struct Bbr3 {
     cycle_at: Time,
     probe_wait: Duration,
     rounds_since_probe: u64,
-    /// Whether losses may still belong to a bandwidth probe (s5.3.3.6 `bw_probe_samples`).
+    /// Whether losses may still belong to a bandwidth probe (s2.14 `is_bw_probe_sample`).
     probe_samples: bool,
+    /// Whether the last bandwidth probe lost too much, and whether the last one was ended for caution (s5.3.3.6).
+    probed_too_high: bool,
+    probed_cautiously: bool,
     up_rounds: u32,
     up_acked: f64,
     up_count: f64,
     extra_acked: WindowedMax<f64>,
+    /// Rounds as that filter counts them.
+    extra_round: u64,
     extra_start: Time,
     extra_delivered: f64,
 }
@@ -110,13 +120,14 @@ impl Bbr3 {
             cwnd: initial_window,
             pacing: gains(State::Startup).0 * initial_window * 8.0 / INITIAL_RTT.as_secs_f64(),
             prior_cwnd: 0.0,
-            timed_out: false,
+            recovering: false,
             rounds: Rounds::default(),
             round_bandwidth: 0.0,
             full_bandwidth: 0.0,
             full_rounds: 0,
             full_now: false,
             full_reached: false,
+            drain_round: 0,
             loss_ranges: 0,
             last_lost: None,
             round_lost: 0.0,
@@ -133,10 +144,13 @@ impl Bbr3 {
             probe_wait: Duration::ZERO,
             rounds_since_probe: 0,
             probe_samples: false,
+            probed_too_high: false,
+            probed_cautiously: false,
             up_rounds: 0,
             up_acked: 0.0,
             up_count: f64::INFINITY,
             extra_acked: WindowedMax::new(Duration::from_nanos(EXTRA_ACKED_ROUNDS - 1)),
+            extra_round: 0,
             extra_start: Time::ZERO,
             extra_delivered: 0.0,
         }
@@ -152,37 +166,32 @@ impl Bbr3 {
         (self.pacing / 8.0 * 1e-3).clamp(2.0 * self.mss, 65_536.0f64.max(2.0 * self.mss))
     }
 
-    /// s5.6.4.2 `BBRInflight`: what a bandwidth needs in flight, with room for quantisation.
-    fn inflight(&self, bandwidth: f64, gain: f64) -> f64 {
-        let inflight = self.bdp(bandwidth, gain).max(3.0 * self.quantum()).max(MIN_WINDOW * self.mss);
+    /// s5.6.4.2 `QuantizationBudget`: what must be in flight besides, so that sending and acknowledging in batches stops nothing.
+    fn quantized(&self, inflight: f64) -> f64 {
+        let inflight = inflight.max(3.0 * self.quantum()).max(MIN_WINDOW * self.mss);
         if self.state == State::Up { inflight + 2.0 * self.mss } else { inflight }
+    }
+
+    /// s5.6.4.2 `Inflight`, with a gain of 1.
+    fn inflight(&self, bandwidth: f64) -> f64 {
+        self.quantized(self.bdp(bandwidth, 1.0))
     }
 
     fn target(&self) -> f64 {
         self.bdp(self.model.bandwidth(), 1.0).min(self.cwnd)
     }
 
-    /// s5.3.3.2: leaves a share of what was found unused.
-    fn with_headroom(&self) -> f64 {
-        let bound = self.model.inflight_long;
-        let headroom = (model::HEADROOM * bound).max(self.mss);
-        if bound.is_finite() { (bound - headroom).max(MIN_WINDOW * self.mss) } else { f64::INFINITY }
-    }
-
     fn probe_rtt_window(&self) -> f64 {
         self.bdp(self.model.bandwidth(), PROBE_RTT_GAIN).max(MIN_WINDOW * self.mss)
-    }
-
-    fn is_probing_bandwidth(&self) -> bool {
-        matches!(self.state, State::Down | State::Cruise | State::Refill | State::Up)
     }
 
     fn on_ack(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
         let (bytes, in_flight) = (acked.bytes.as_f64(), view.in_flight.as_f64());
         let flight = self.flights.take(acked.packet);
         let cwnd_limited = flight.is_some_and(|flight| flight.in_flight + self.mss >= self.cwnd);
-        if core::mem::take(&mut self.timed_out) {
-            self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
+        if self.recovering && !view.in_recovery {
+            self.recovering = false;
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
         }
         let new_round = self.rounds.on_ack(acked, view.delivered);
         // s5.3.4: samples of ProbeRTT count as those that the application limited.
@@ -190,26 +199,36 @@ impl Bbr3 {
         self.round_bandwidth = self.round_bandwidth.max(acked.delivery_rate.as_bps());
         self.round_delivered += bytes;
         let probing = matches!(self.state, State::Startup | State::Refill | State::Up);
-        self.model.on_ack(acked, view.delivered, limited, probing, self.cwnd);
+        let loss_round = self.model.on_ack(acked, view.delivered, limited, probing, self.cwnd);
         if new_round {
-            self.on_round(limited);
+            self.rounds_since_probe += 1;
+            self.extra_round += if self.full_reached { 1 } else { EXTRA_ACKED_ROUNDS };
         }
         self.update_extra_acked(now, bytes);
-        self.check_drain(now, in_flight);
-        self.end_ack_phase(limited, new_round);
-        if let Some(flight) = flight {
-            self.adapt_long_term(&flight, bytes, new_round, cwnd_limited);
+        if new_round {
+            self.check_full(limited);
         }
-        self.update_cycle(now, view, new_round, cwnd_limited);
+        if loss_round {
+            self.check_startup_losses();
+        }
+        self.check_drain(now, in_flight, view.delivered);
+        if !self.end_ack_phase(limited, new_round, view.delivered) {
+            if let Some(flight) = flight {
+                self.adapt_long_term(&flight, bytes, new_round, cwnd_limited);
+            }
+            self.update_cycle(now, view, bytes, new_round, cwnd_limited);
+        }
         self.update_min_rtt(now, acked, view);
         self.from_idle = false;
+        if loss_round {
+            self.model.advance_latest(acked, view.delivered);
+        }
         self.set_pacing(view);
         self.set_cwnd(bytes, view.delivered.as_f64());
     }
 
-    /// s5.3.1.2 and s5.3.1.3, once a round trip; `limited`: the application limited the rate's sample.
-    fn on_round(&mut self, limited: bool) {
-        self.rounds_since_probe += 1;
+    /// s5.3.1.2, once a round trip; `limited`: the application limited the rate's sample.
+    fn check_full(&mut self, limited: bool) {
         let bandwidth = core::mem::take(&mut self.round_bandwidth);
         if !self.full_now && !limited {
             if bandwidth >= self.full_bandwidth * FULL_GROWTH {
@@ -220,11 +239,15 @@ impl Bbr3 {
                 self.full_reached |= self.full_now;
             }
         }
+    }
+
+    /// s5.3.1.3, at the end of a loss round, which began with a loss: a whole round of recovery.
+    fn check_startup_losses(&mut self) {
         let (lost, delivered) = (core::mem::take(&mut self.round_lost), core::mem::take(&mut self.round_delivered));
         let ranges = core::mem::take(&mut self.loss_ranges);
         if !self.full_reached && ranges >= STARTUP_LOSSES && lost > LOSS_THRESH * (lost + delivered) {
             self.full_reached = true;
-            self.model.inflight_long = self.bdp(self.model.max_bandwidth(), 1.0).max(self.model.inflight_latest);
+            self.model.inflight_long = self.bdp(self.model.bandwidth(), 1.0).max(self.model.inflight_latest);
         }
     }
 
@@ -244,132 +267,22 @@ impl Bbr3 {
         self.extra_delivered += acked;
         let expected = self.model.bandwidth() / 8.0 * now.since(self.extra_start).as_secs_f64();
         let extra = (self.extra_delivered - expected).clamp(0.0, self.cwnd);
-        self.extra_acked.update(Time::from_nanos(self.rounds.count()), extra);
+        self.extra_acked.update(Time::from_nanos(self.extra_round), extra);
     }
 
     /// s5.3.2.
-    fn check_drain(&mut self, now: Time, in_flight: f64) {
+    fn check_drain(&mut self, now: Time, in_flight: f64, delivered: Bytes) {
         if self.state == State::Startup && self.full_reached {
             self.state = State::Drain;
+            self.drain_round = self.rounds.count();
         }
-        if self.state == State::Drain && in_flight <= self.inflight(self.model.max_bandwidth(), 1.0) {
-            self.start_down(now);
-        }
-    }
-
-    /// s5.3.3.6 `BBRAdaptLongTermModel`, once a round trip; `limited`: the application limited the rate's sample.
-    fn end_ack_phase(&mut self, limited: bool, new_round: bool) {
-        if !self.full_reached || !new_round {
-            return;
-        }
-        match self.ack_phase {
-            AckPhase::Starting => self.ack_phase = AckPhase::Feedback,
-            AckPhase::Stopping => {
-                self.probe_samples = false;
-                self.ack_phase = AckPhase::Init;
-                if self.is_probing_bandwidth() && !limited {
-                    self.model.advance_cycle();
-                }
-            }
-            _ => {}
+        let drained = in_flight <= self.inflight(self.model.bandwidth());
+        if self.state == State::Drain && (drained || self.rounds.count() > self.drain_round + DRAIN_ROUNDS) {
+            self.start_down(now, delivered);
         }
     }
 
-    /// s5.3.3.6 `BBRAdaptLongTermModel`: what went well may be in flight again.
-    fn adapt_long_term(&mut self, flight: &Flight, acked: f64, new_round: bool, limited: bool) {
-        let too_high = self.flights.lost - flight.lost > LOSS_THRESH * flight.in_flight;
-        if self.full_reached && !too_high && self.model.inflight_long.is_finite() {
-            self.model.inflight_long = self.model.inflight_long.max(flight.in_flight);
-            if self.state == State::Up {
-                self.raise_long_term(acked, new_round, limited);
-            }
-        }
-    }
-
-    /// s5.3.3.6 `BBRProbeInflightLongtermUpward`: slowly at first, doubling every round trip.
-    fn raise_long_term(&mut self, acked: f64, new_round: bool, limited: bool) {
-        if !limited || self.cwnd < self.model.inflight_long {
-            return;
-        }
-        self.up_acked += acked;
-        if self.up_acked >= self.up_count {
-            let packets = libm::floor(self.up_acked / self.up_count);
-            self.up_acked -= packets * self.up_count;
-            self.model.inflight_long += packets * self.mss;
-        }
-        if new_round {
-            self.raise_slope();
-        }
-    }
-
-    fn raise_slope(&mut self) {
-        let growth = self.mss * f64::from(1u32 << self.up_rounds.min(30));
-        self.up_rounds = (self.up_rounds + 1).min(30);
-        // Bytes acknowledged for one packet more: one window yields `growth` bytes.
-        self.up_count = (self.cwnd / growth).max(1.0) * self.mss;
-    }
-
-    /// s5.3.3.6 `BBRUpdateProbeBWCyclePhase`.
-    fn update_cycle(&mut self, now: Time, view: &SubflowView, new_round: bool, cwnd_limited: bool) {
-        let (in_flight, delivered) = (view.in_flight.as_f64(), view.delivered);
-        match self.state {
-            State::Down | State::Cruise if self.is_time_to_probe(now) => self.start_refill(delivered),
-            State::Down => {
-                let drained = in_flight <= self.with_headroom();
-                if drained && in_flight <= self.inflight(self.model.max_bandwidth(), 1.0) {
-                    self.state = State::Cruise;
-                }
-            }
-            State::Refill if new_round => self.start_up(now),
-            State::Up => {
-                if cwnd_limited && self.cwnd >= self.model.inflight_long {
-                    self.reset_full(self.model.bandwidth_latest);
-                } else if self.full_now {
-                    self.start_down(now);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// s5.3.3.5.
-    fn is_time_to_probe(&self, now: Time) -> bool {
-        let reno = (self.target() / self.mss).min(MAX_RENO_ROUNDS);
-        now.since(self.cycle_at) > self.probe_wait || self.rounds_since_probe as f64 >= reno
-    }
-
-    fn start_down(&mut self, now: Time) {
-        self.model.reset_latest();
-        self.up_count = f64::INFINITY;
-        // s5.3.3.5: 2 to 3 seconds, so that flows do not probe together.
-        let bits = self.random.next_u64();
-        self.rounds_since_probe = bits & 1;
-        self.probe_wait = Duration::from_secs(2) + Duration::from_nanos((bits >> 1) % 1_000_000_000);
-        self.cycle_at = now;
-        self.ack_phase = AckPhase::Stopping;
-        self.state = State::Down;
-    }
-
-    fn start_refill(&mut self, delivered: Bytes) {
-        self.model.reset_short_term();
-        self.up_rounds = 0;
-        self.up_acked = 0.0;
-        self.ack_phase = AckPhase::Refilling;
-        self.state = State::Refill;
-        // The round that refills begins now.
-        self.rounds = self.rounds.restarted_at(delivered);
-    }
-
-    fn start_up(&mut self, now: Time) {
-        self.probe_samples = true;
-        self.ack_phase = AckPhase::Starting;
-        self.cycle_at = now;
-        self.reset_full(self.model.bandwidth_latest);
-        self.raise_slope();
-        self.state = State::Up;
-    }
-
-    /// s5.5.7 and s5.3.4.
+    /// s5.3.4.3.
     fn update_min_rtt(&mut self, now: Time, acked: &Acked, view: &SubflowView) {
         // Before the first sample nothing is old, however late the subflow begins.
         let probe_expired = self.probe_rtt_min.is_some() && now.since(self.probe_rtt_at) > PROBE_RTT_INTERVAL;
@@ -384,9 +297,10 @@ impl Bbr3 {
         }
         // An idle time has drained the queue: what is measured after it needs no small window.
         if self.state != State::ProbeRtt && probe_expired && !self.from_idle {
-            self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
+            self.save_cwnd();
             self.probe_done = None;
             self.ack_phase = AckPhase::Stopping;
+            self.rounds = self.rounds.restarted_at(view.delivered);
             self.state = State::ProbeRtt;
         }
         if self.state != State::ProbeRtt {
@@ -398,30 +312,37 @@ impl Bbr3 {
                 self.rounds = self.rounds.restarted_at(view.delivered);
                 self.probe_done = Some((now + PROBE_RTT_TIME, self.rounds.count() + 1));
             }
-            Some((at, round)) if now >= at && self.rounds.count() >= round => self.leave_probe_rtt(now),
+            Some((at, round)) if now > at && self.rounds.count() >= round => self.leave_probe_rtt(now, view.delivered),
             _ => {}
         }
     }
 
-    fn leave_probe_rtt(&mut self, now: Time) {
+    fn leave_probe_rtt(&mut self, now: Time, delivered: Bytes) {
         self.probe_rtt_at = now;
-        self.cwnd = self.cwnd.max(core::mem::take(&mut self.prior_cwnd));
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.model.reset_short_term();
         if self.full_reached {
-            self.start_down(now);
+            self.start_down(now, delivered);
             self.state = State::Cruise;
         } else {
             self.state = State::Startup;
         }
     }
 
-    /// s5.4 `BBRHandleRestartFromIdle`: an idle pipe is filled at the bandwidth, not at a probe's, and has been measured.
-    fn restart(&mut self, now: Time) {
+    /// s5.6.4.4 `SaveCwnd`.
+    fn save_cwnd(&mut self) {
+        let reduced = self.recovering || self.state == State::ProbeRtt;
+        self.prior_cwnd = if reduced { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+    }
+
+    /// s5.4.1 `HandleRestartFromIdle`: an idle pipe is filled at the bandwidth, not at a probe's, and has been measured.
+    fn restart(&mut self, now: Time, delivered: Bytes) {
         self.from_idle = true;
+        self.extra_start = now;
         if self.is_probing_bandwidth() {
             self.pacing = self.model.bandwidth() * PACING_MARGIN;
-        } else if self.state == State::ProbeRtt && self.probe_done.is_some_and(|(at, _)| now >= at) {
-            self.leave_probe_rtt(now);
+        } else if self.state == State::ProbeRtt && self.probe_done.is_some_and(|(at, _)| now > at) {
+            self.leave_probe_rtt(now, delivered);
         }
     }
 
@@ -441,7 +362,7 @@ impl Bbr3 {
     /// s5.6.4.
     fn set_cwnd(&mut self, acked: f64, delivered: f64) {
         let (bandwidth, gain) = (self.model.bandwidth(), gains(self.state).1);
-        let max_inflight = self.inflight(bandwidth, gain) + self.extra_acked.get().unwrap_or(0.0);
+        let max_inflight = self.quantized(self.bdp(bandwidth, gain) + self.extra_acked.get().unwrap_or(0.0));
         if self.full_reached {
             self.cwnd = (self.cwnd + acked).min(max_inflight);
         } else if self.cwnd < max_inflight || delivered < self.initial_window {
@@ -452,7 +373,7 @@ impl Bbr3 {
         if self.state == State::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());
         }
-        // s5.6.4.6.
+        // s5.6.4.7.
         let bound = match self.state {
             State::Down | State::Refill | State::Up => self.model.inflight_long,
             State::Cruise | State::ProbeRtt => self.with_headroom(),
@@ -461,15 +382,17 @@ impl Bbr3 {
         self.cwnd = self.cwnd.min(bound.min(self.model.inflight_short).max(floor));
     }
 
-    /// s5.5.10.2 `BBRHandleLostPacket`.
+    /// s5.5.10.2 `HandleLostPacket`.
     fn on_lost(&mut self, now: Time, packet: u64, bytes: f64, view: &SubflowView) {
+        if self.model.note_loss(view.delivered) {
+            (self.round_lost, self.round_delivered, self.loss_ranges) = (0.0, 0.0, 0);
+        }
         self.flights.lost += bytes;
         self.round_lost += bytes;
         if self.last_lost.is_none_or(|last| packet != last.wrapping_add(1)) {
             self.loss_ranges += 1;
         }
         self.last_lost = Some(packet);
-        self.model.note_loss(view.delivered);
         let Some(flight) = self.flights.take(manypath_core::PacketNumber(packet)) else { return };
         let lost = self.flights.lost - flight.lost;
         if !self.probe_samples || lost <= LOSS_THRESH * flight.in_flight {
@@ -477,20 +400,26 @@ impl Bbr3 {
         }
         // What was in flight when losses first exceeded the threshold, within this packet.
         let bound = model::inflight_at_loss(flight.in_flight, lost, bytes);
+        self.probed_too_high = true;
         self.probe_samples = false;
         if !flight.app_limited {
             self.model.inflight_long = bound.max(model::BETA * self.target());
         }
         if self.state == State::Up {
-            self.start_down(now);
+            self.start_down(now, view.delivered);
         }
     }
 
-    /// s5.6.4.4: one packet, until something is heard.
+    /// s5.6.4.4 `OnEnterFastRecovery`.
+    fn on_recovery(&mut self) {
+        self.save_cwnd();
+        self.recovering = true;
+    }
+
+    /// s5.6.4.4 `OnEnterRTO`: one packet, until something is heard.
     fn on_timeout(&mut self) {
-        self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
+        self.on_recovery();
         self.cwnd = self.mss;
-        self.timed_out = true;
     }
 }
 
@@ -499,12 +428,13 @@ impl PathController for Bbr3 {
         match event {
             Event::Sent { packet, bytes, app_limited } => {
                 if view.in_flight == *bytes && view.app_limited {
-                    self.restart(now);
+                    self.restart(now, view.delivered);
                 }
                 self.flights.send(*packet, view.in_flight.as_f64(), *app_limited);
             }
             Event::Acked(acked) => self.on_ack(now, acked, view),
             Event::Lost { packet, bytes, .. } => self.on_lost(now, packet.0, bytes.as_f64(), view),
+            Event::Congestion { .. } => self.on_recovery(),
             Event::Timeout { .. } => self.on_timeout(),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! What BBRv3 believes of the path, and what each packet in flight saw when it left (draft-ietf-ccwg-bbr-02).
+//! What BBRv3 believes of the path, and what each packet in flight saw when it left (draft-ietf-ccwg-bbr-06).
 
 use std::collections::VecDeque;
 
@@ -6,11 +6,11 @@ use manypath_core::{Bytes, PacketNumber};
 
 use crate::event::Acked;
 
-/// Loss rate that a probe may cause (s2.7 `LossThresh`).
+/// Loss rate that a probe may cause (s2.8 `LossThresh`).
 pub(super) const LOSS_THRESH: f64 = 0.02;
-/// What a bound keeps after loss (s2.7 `Beta`).
+/// What a bound keeps after loss (s2.8 `Beta`).
 pub(super) const BETA: f64 = 0.7;
-/// Share of the long-term bound left to others (s2.7 `Headroom`).
+/// Share of the long-term bound left to others (s2.8 `Headroom`).
 pub(super) const HEADROOM: f64 = 0.15;
 /// Packets whose sending is remembered: beyond a window of 90 MB nothing is learned from the oldest.
 const MAX_FLIGHTS: usize = 65_536;
@@ -27,7 +27,7 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// Which phase the acknowledgements coming in belong to (s5.3.3.6 `ack_phase`).
+/// Which phase the acknowledgements coming in belong to (s2.14 `ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckPhase {
     Init,
@@ -37,7 +37,7 @@ pub(super) enum AckPhase {
     Stopping,
 }
 
-/// Gains of pacing rate and window in each state (s2.7 and s5.6.1).
+/// Gains of pacing rate and window in each state (s2.5, s2.6 and s5.6.1).
 pub(super) const fn gains(state: State) -> (f64, f64) {
     match state {
         // 4 ln 2.
@@ -50,8 +50,8 @@ pub(super) const fn gains(state: State) -> (f64, f64) {
     }
 }
 
-/// s5.5.10.2 `BBRInflightHiFromLostPacket`: bytes in flight when the losses since passed the threshold, given those in flight
-/// and lost with the packet of `bytes`.
+/// s5.5.10.2 `InflightAtLoss`: bytes in flight when the losses since passed the threshold, given those in flight and lost with the
+/// packet of `bytes`. Where they had passed it before, which the draft does not look at, none of this packet fits (Linux).
 pub(super) fn inflight_at_loss(in_flight: f64, lost: f64, bytes: f64) -> f64 {
     let (before, lost_before) = (in_flight - bytes, lost - bytes);
     before + ((LOSS_THRESH * before - lost_before) / (1.0 - LOSS_THRESH)).max(0.0)
@@ -142,14 +142,15 @@ impl Model {
         self.cycles[0].max(self.cycles[1])
     }
 
-    /// s5.5.6: within the short-term bound.
+    /// s5.5.10.3: within the short-term bound.
     pub(super) fn bandwidth(&self) -> f64 {
         self.max_bandwidth().min(self.bandwidth_short)
     }
 
     /// s5.5.10: signals of the round, and what they teach. `limited`: the sample is not of what the path carries. `probing`: losses
-    /// then are expected.
-    pub(super) fn on_ack(&mut self, acked: &Acked, delivered: Bytes, limited: bool, probing: bool, cwnd: f64) {
+    /// then are expected. Says whether a loss round ends: [`advance_latest`](Self::advance_latest) follows when the acknowledgement has
+    /// been dealt with.
+    pub(super) fn on_ack(&mut self, acked: &Acked, delivered: Bytes, limited: bool, probing: bool, cwnd: f64) -> bool {
         let rate = acked.delivery_rate.as_bps();
         let flown = (delivered - acked.delivered_at_send).as_f64();
         self.bandwidth_latest = self.bandwidth_latest.max(rate);
@@ -158,7 +159,7 @@ impl Model {
             self.cycles[1] = self.cycles[1].max(rate);
         }
         if acked.delivered_at_send < self.loss_round {
-            return;
+            return false;
         }
         self.loss_round = delivered;
         if !probing && self.loss_in_round {
@@ -173,16 +174,22 @@ impl Model {
             self.inflight_short = self.inflight_latest.max(BETA * self.inflight_short);
         }
         self.loss_in_round = false;
-        self.bandwidth_latest = rate;
-        self.inflight_latest = flown;
+        true
     }
 
-    /// s5.5.10.2 `BBRNoteLoss`: the first loss begins a round.
-    pub(super) fn note_loss(&mut self, delivered: Bytes) {
-        if !self.loss_in_round {
+    /// s5.5.10.3 `AdvanceLatestDeliverySignals`: the next loss round begins with this acknowledgement.
+    pub(super) fn advance_latest(&mut self, acked: &Acked, delivered: Bytes) {
+        self.bandwidth_latest = acked.delivery_rate.as_bps();
+        self.inflight_latest = (delivered - acked.delivered_at_send).as_f64();
+    }
+
+    /// s5.5.10.2 `NoteLoss`: the first loss begins a round; says whether it was the first.
+    pub(super) fn note_loss(&mut self, delivered: Bytes) -> bool {
+        let first = !core::mem::replace(&mut self.loss_in_round, true);
+        if first {
             self.loss_round = delivered;
         }
-        self.loss_in_round = true;
+        first
     }
 
     /// A probing cycle has ended: bandwidths of the one before it are forgotten.

@@ -231,3 +231,165 @@ fn the_small_window_of_probe_rtt_is_not_taken_for_the_bandwidth() {
     bbr.model.advance_cycle();
     close(bbr.model.max_bandwidth(), 0.0);
 }
+
+#[test]
+fn drain_ends_after_three_rounds_whatever_is_in_flight() {
+    let (mut bbr, mut view) = bbr();
+    view.in_flight = Bytes::new(500_000);
+    for round in 0..8 {
+        ack(&mut bbr, &mut view, round * 100, 8.0, 100);
+        // Startup ends in the fourth; the fourth after that is more than three later.
+        assert_eq!(bbr.state == State::Drain, (3..7).contains(&round), "{round}");
+    }
+    assert_eq!(bbr.state, State::Down);
+}
+
+#[test]
+fn six_loss_ranges_count_over_a_whole_round_of_recovery() {
+    let (mut bbr, mut view) = bbr();
+    view.in_flight = Bytes::new(500_000);
+    ack(&mut bbr, &mut view, 0, 8.0, 100);
+    ack(&mut bbr, &mut view, 100, 16.0, 100);
+    let sent_before_the_loss = view.delivered.get();
+    // Late in the round, of which 400 packets were delivered, of which six are less than 2%; then it ends.
+    for _ in 0..400 {
+        view.delivered += Bytes::new(1000);
+        bbr.on_event(Time::from_millis(150), &Event::Acked(sample(sent_before_the_loss - 1, 16.0, 100)), &view);
+    }
+    for range in 0..6 {
+        let lost = Event::Lost { packet: PacketNumber(range * 2), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+        bbr.on_event(Time::from_millis(199), &lost, &view);
+    }
+    view.delivered += Bytes::new(1000);
+    bbr.on_event(Time::from_millis(200), &Event::Acked(sample(sent_before_the_loss, 16.0, 100)), &view);
+    assert_eq!(bbr.state, State::Startup);
+    ack(&mut bbr, &mut view, 299, 16.0, 100);
+    assert_eq!(bbr.state, State::Drain);
+}
+
+#[test]
+fn startup_s_bound_is_the_most_that_was_delivered_in_the_round() {
+    let (mut bbr, mut view) = bbr();
+    view.in_flight = Bytes::new(500_000);
+    view.delivered = Bytes::new(1_000_000);
+    let lost = |packet| Event::Lost { packet: PacketNumber(packet), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+    (0..6).for_each(|range| bbr.on_event(Time::ZERO, &lost(range * 2), &view));
+    // Sent when 600,000 were delivered: 401,000 since. Of the packet that ends the round 1,000.
+    view.delivered += Bytes::new(1000);
+    bbr.on_event(Time::from_millis(50), &Event::Acked(sample(600_000, 8.0, 100)), &view);
+    ack(&mut bbr, &mut view, 100, 8.0, 100);
+    close(bbr.model.inflight_long, 401_000.0);
+}
+
+/// In a probe with a long-term bound of 125,000 bytes, which has 100,000 bytes in flight.
+fn probing() -> (Bbr3, SubflowView) {
+    let (mut bbr, mut view) = cruising();
+    view.in_flight = Bytes::new(100_000);
+    bbr.model.inflight_long = 125_000.0;
+    bbr.start_refill(view.delivered);
+    ack(&mut bbr, &mut view, 1_100, 8.0, 100);
+    assert_eq!((bbr.state, bbr.probe_samples), (State::Up, true));
+    (bbr, view)
+}
+
+#[test]
+fn what_comes_back_of_a_probe_takes_a_round_from_its_end() {
+    let (mut bbr, mut view) = probing();
+    let sent_in_the_probe = view.delivered.get();
+    view.delivered += Bytes::new(1000);
+    bbr.start_down(Time::from_millis(1_150), view.delivered);
+    view.delivered += Bytes::new(1000);
+    bbr.on_event(Time::from_millis(1_200), &Event::Acked(sample(sent_in_the_probe, 8.0, 100)), &view);
+    assert!(bbr.probe_samples);
+    ack(&mut bbr, &mut view, 1_250, 8.0, 100);
+    assert!(!bbr.probe_samples);
+}
+
+#[test]
+fn after_a_probe_that_lost_too_much_the_next_one_is_cautious() {
+    let (mut bbr, mut view) = probing();
+    for packet in 0..3 {
+        let sent = Event::Sent { packet: PacketNumber(packet), bytes: Bytes::new(1000), app_limited: false };
+        bbr.on_event(Time::from_millis(1_100), &sent, &view);
+    }
+    for packet in 0..3 {
+        let lost = Event::Lost { packet: PacketNumber(packet), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+        bbr.on_event(Time::from_millis(1_150), &lost, &view);
+    }
+    // 3,000 of 100,000 are more than 2%.
+    assert_eq!((bbr.state, bbr.probed_too_high), (State::Down, true));
+    let again = |bbr: &mut Bbr3, view: &mut SubflowView| {
+        bbr.model.inflight_long = 125_000.0;
+        bbr.start_refill(view.delivered);
+        view.in_flight = Bytes::new(123_000);
+        ack(bbr, view, 1_300, 8.0, 100);
+        assert_eq!(bbr.state, State::Up);
+        // 123,000 and the packet acknowledged: another still fits.
+        ack(bbr, view, 1_310, 8.0, 100);
+        assert_eq!(bbr.state, State::Up);
+        view.in_flight = Bytes::new(124_000);
+        ack(bbr, view, 1_320, 8.0, 100);
+        bbr.state
+    };
+    assert_eq!(again(&mut bbr, &mut view), State::Down);
+    assert!(bbr.probed_cautiously && !bbr.probed_too_high);
+    // Nothing was lost in the round since: on at once, and not cautiously.
+    view.in_flight = Bytes::new(110_000);
+    ack(&mut bbr, &mut view, 1_420, 8.0, 100);
+    assert_eq!((bbr.state, bbr.probed_cautiously), (State::Refill, false));
+    assert_eq!(again(&mut bbr, &mut view), State::Up);
+}
+
+#[test]
+fn a_recovery_gives_back_the_window_that_it_found() {
+    let (mut bbr, mut view) = cruising();
+    view.in_flight = Bytes::new(90_000);
+    bbr.cwnd = 150_000.0;
+    view.in_recovery = true;
+    bbr.on_event(Time::from_millis(1_000), &Event::Congestion { sent_at: Time::ZERO }, &view);
+    bbr.cwnd = 60_000.0;
+    ack(&mut bbr, &mut view, 1_010, 8.0, 100);
+    close(bbr.cwnd, 61_000.0);
+    view.in_recovery = false;
+    ack(&mut bbr, &mut view, 1_020, 8.0, 100);
+    close(bbr.cwnd, 151_000.0);
+}
+
+#[test]
+fn in_startup_one_round_of_aggregation_is_remembered() {
+    let (mut bbr, mut view) = bbr();
+    view.in_flight = Bytes::new(500_000);
+    // 8 Mbit/s, and then 50 packets at once: 50,000 bytes more than expected.
+    for _ in 0..50 {
+        let batch = sample(view.delivered.get().min(1), 8.0, 100);
+        view.delivered += Bytes::new(1000);
+        bbr.on_event(Time::from_millis(0), &Event::Acked(batch), &view);
+    }
+    assert!(bbr.extra_acked.get().unwrap() >= 10_000.0);
+    ack(&mut bbr, &mut view, 1_000, 16.0, 100);
+    ack(&mut bbr, &mut view, 2_000, 32.0, 100);
+    close(bbr.extra_acked.get().unwrap(), 1_000.0);
+    assert!(!bbr.full_reached);
+}
+
+#[test]
+fn after_an_idle_time_aggregation_is_measured_anew() {
+    let (mut bbr, mut view) = cruising();
+    (view.in_flight, view.app_limited) = (Bytes::new(1000), true);
+    let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
+    bbr.on_event(Time::from_millis(30_000), &sent, &view);
+    assert_eq!(bbr.extra_start, Time::from_millis(30_000));
+}
+
+#[test]
+fn aggregation_is_added_before_the_window_is_rounded_up() {
+    let (mut bbr, _) = cruising();
+    // BDP 1,000 bytes: two of it and 500 of aggregation are less than four packets, which three quanta exceed: 6 packets.
+    bbr.min_rtt = Some(Duration::from_millis(1));
+    bbr.pacing = 1e6;
+    bbr.extra_acked = WindowedMax::new(Duration::from_nanos(EXTRA_ACKED_ROUNDS - 1));
+    bbr.extra_acked.update(Time::ZERO, 500.0);
+    bbr.cwnd = 100_000.0;
+    bbr.set_cwnd(1000.0, 1e6);
+    close(bbr.cwnd, 6_000.0);
+}

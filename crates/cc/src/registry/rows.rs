@@ -149,7 +149,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     row("bbr", &[], "draft-cardwell-iccrg-bbr-congestion-control-00", Status::Stable, |_, seeds| {
         Ok(Box::new(Uncoupled::new(move |_, id, init| Bbr::new(seeds.generator(id), init))))
     }),
-    row("bbr3", &[], "draft-ietf-ccwg-bbr-02", Status::Stable, |_, seeds| {
+    row("bbr3", &[], "draft-ietf-ccwg-bbr-06", Status::Stable, |_, seeds| {
         Ok(Box::new(Uncoupled::new(move |_, id, init| Bbr3::new(seeds.generator(id), init))))
     }),
     row(
