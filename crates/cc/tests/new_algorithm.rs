@@ -15,7 +15,8 @@ fn main() {
 
 /// The blocks of code of the worked example, in order.
 fn blocks(page: &str) -> Vec<&str> {
-    page.split("```rust\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
+    let section = page.split("\n## ").find(|section| section.starts_with("A congestion controller")).unwrap();
+    section.split("```rust\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -42,7 +43,9 @@ fn insert(file: &Path, mark: &str, text: &str) {
 fn a_controller_is_one_file_one_line_and_one_row() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let page = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
-    let [file, line, row] = blocks(&page)[..] else { panic!("three blocks of code make the example") };
+    let [file, line, row, base] = blocks(&page)[..] else { panic!("four blocks of code make the example") };
+    let laws = std::fs::read_to_string(root.join("crates/cc/tests/laws.rs")).unwrap();
+    assert!(laws.contains("const BASES: ") && base.trim().starts_with("(\"even\", Some(\"reno\"), "));
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
