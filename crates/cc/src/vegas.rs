@@ -116,19 +116,20 @@ impl Vegas {
     }
 
     /// Loss is answered as by Reno (Brakmo and Peterson 1995 s3.1).
-    fn on_congestion(&mut self) {
+    fn on_congestion(&mut self, delivered: Bytes) {
         self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW);
         self.cwnd = self.ssthresh;
-        self.rest();
+        self.rest(delivered);
     }
 
     fn on_penalty(&mut self) {
         (self.cwnd, self.ssthresh) = penalised(self.cwnd, self.ssthresh, 1.0);
     }
 
-    /// Linux: samples of a recovery do not count.
-    fn rest(&mut self) {
+    /// Linux: samples of a recovery do not count, and the first round after it begins when it ends.
+    fn rest(&mut self, delivered: Bytes) {
         (self.smallest, self.samples) = (f64::INFINITY, 0);
+        self.rounds = self.rounds.restarted_at(delivered);
     }
 }
 
@@ -145,13 +146,13 @@ impl PathController for Vegas {
             self.base = self.base.min(seconds(acked));
         }
         match event {
-            Event::Acked(acked) if acked.in_recovery => self.rest(),
+            Event::Acked(acked) if acked.in_recovery => self.rest(view.delivered),
             Event::Acked(acked) if !acked.app_limited => self.on_ack(acked, view.delivered),
-            Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(),
+            Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(view.delivered),
             Event::Penalised => self.on_penalty(),
             Event::Timeout { repeated } => {
                 if !repeated {
-                    self.on_congestion();
+                    self.on_congestion(view.delivered);
                 }
                 self.cwnd = 1.0;
             }
@@ -231,8 +232,36 @@ mod tests {
     #[test]
     fn a_loss_halves() {
         let mut vegas = vegas(20.0, false);
-        vegas.on_congestion();
+        vegas.on_congestion(Bytes::ZERO);
         assert!((vegas.cwnd - 10.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_first_round_after_a_recovery_begins_at_its_end() {
+        let mut vegas = vegas(20.0, false);
+        let mut view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+        let mut acknowledge = |vegas: &mut Vegas, sent: u64, in_recovery: bool| {
+            view.delivered += Bytes::new(1000);
+            let acked = Acked {
+                packet: PacketNumber(0),
+                bytes: Bytes::new(1000),
+                sent_at: Time::ZERO,
+                rtt: Duration::from_millis(105),
+                delivery_rate: Rate::ZERO,
+                delivered_at_send: Bytes::new(sent * 1000),
+                in_recovery,
+                app_limited: false,
+            };
+            vegas.on_event(Time::ZERO, &Event::Acked(acked), &view);
+        };
+        acknowledge(&mut vegas, 0, true);
+        acknowledge(&mut vegas, 0, true);
+        // Of packets that left in the recovery: samples, but no end of a round.
+        (0..3).for_each(|_| acknowledge(&mut vegas, 1, false));
+        assert!((vegas.cwnd - 20.0).abs() < 1e-12 && vegas.samples == 3, "{}", vegas.cwnd);
+        // diff = 20 * 5/105 = 0.95 < 2.
+        acknowledge(&mut vegas, 2, false);
+        assert!((vegas.cwnd - 21.0).abs() < 1e-12);
     }
 
     #[test]
