@@ -79,6 +79,8 @@ pub struct Bbr {
     /// The round until which packets are conserved; `None` outside of recovery.
     conserve: Option<u64>,
     in_recovery: bool,
+    /// Whether packets were lost since the last acknowledgement.
+    lost: bool,
 }
 
 impl Bbr {
@@ -112,6 +114,7 @@ impl Bbr {
             prior_cwnd: 0.0,
             conserve: None,
             in_recovery: false,
+            lost: false,
         }
     }
 
@@ -119,9 +122,10 @@ impl Bbr {
         self.bandwidth.get().unwrap_or(0.0)
     }
 
-    /// Draft s4.2.3.2: gain times bandwidth times propagation time, bytes.
+    /// Draft s4.2.3.2 `BBRInflight`: gain times bandwidth times propagation time, and what waits in sender and receiver; bytes.
     fn inflight(&self, gain: f64) -> f64 {
-        self.rtprop.map_or(self.initial_window, |rtprop| gain * self.btlbw() / 8.0 * rtprop.as_secs_f64())
+        let bdp = |rtprop: Duration| self.btlbw() / 8.0 * rtprop.as_secs_f64();
+        self.rtprop.map_or(self.initial_window, |rtprop| gain * bdp(rtprop) + 3.0 * self.quantum())
     }
 
     /// Draft s4.2.2: packets sent at once, bytes.
@@ -139,7 +143,7 @@ impl Bbr {
         // Draft s4.3.5: samples of ProbeRTT count as those that the application limited.
         let limited = view.rate_app_limited || self.small_until.is_some_and(|until| acked.delivered_at_send <= until);
         self.update_bandwidth(acked, limited);
-        self.check_cycle(now, in_flight);
+        self.check_cycle(now, in_flight + acked.bytes.as_f64());
         if new_round && !limited {
             self.check_full_pipe();
         }
@@ -159,8 +163,9 @@ impl Bbr {
         }
     }
 
-    /// Draft s4.3.4.3.
+    /// Draft s4.3.4.3; `in_flight`: before the acknowledgement (`prior_inflight`).
     fn check_cycle(&mut self, now: Time, in_flight: f64) {
+        let lost = core::mem::take(&mut self.lost);
         if self.state != State::ProbeBandwidth {
             return;
         }
@@ -168,7 +173,7 @@ impl Bbr {
         let gain = self.pacing_gain;
         let advance = if gain > 1.0 {
             // Stay until the probe has filled the pipe, or lost packets.
-            long && (self.in_recovery || in_flight >= self.inflight(gain))
+            long && (lost || in_flight >= self.inflight(gain))
         } else if gain < 1.0 {
             long || in_flight <= self.inflight(1.0)
         } else {
@@ -287,15 +292,17 @@ impl Bbr {
 
     /// Draft s4.2.3.
     fn set_cwnd(&mut self, acked: f64, in_flight: f64, delivered: f64) {
-        let target = self.inflight(self.cwnd_gain) + 3.0 * self.quantum();
+        let target = self.inflight(self.cwnd_gain);
         if self.conserve.is_some() {
             self.cwnd = self.cwnd.max(in_flight + acked);
-        } else if self.filled {
-            self.cwnd = (self.cwnd + acked).min(target);
-        } else if self.cwnd < target || delivered < self.initial_window {
-            self.cwnd += acked;
+        } else {
+            if self.filled {
+                self.cwnd = (self.cwnd + acked).min(target);
+            } else if self.cwnd < target || delivered < self.initial_window {
+                self.cwnd += acked;
+            }
+            self.cwnd = self.cwnd.max(MIN_WINDOW * self.mss);
         }
-        self.cwnd = self.cwnd.max(MIN_WINDOW * self.mss);
         if self.state == State::ProbeRtt {
             self.cwnd = self.cwnd.min(MIN_WINDOW * self.mss);
         }
@@ -324,6 +331,7 @@ impl Bbr {
 
     /// Draft s4.2.3.3: what was lost does not leave again at once.
     fn on_lost(&mut self, bytes: Bytes) {
+        self.lost = true;
         if self.in_recovery {
             self.cwnd = (self.cwnd - bytes.as_f64()).max(self.mss);
         }

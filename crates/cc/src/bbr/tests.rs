@@ -48,9 +48,12 @@ fn startup_ends_after_three_rounds_without_growth_and_drains() {
     assert_eq!(bbr.state, State::Drain);
     // 8 Mbit/s / 2.885 * 0.99.
     close(bbr.pacing, 8e6 / HIGH_GAIN * 0.99);
-    // BDP: 8 Mbit/s * 0.1 s = 100,000 bytes.
-    close(bbr.inflight(1.0), 100_000.0);
-    view.in_flight = Bytes::new(100_000);
+    // BDP: 8 Mbit/s * 0.1 s = 100,000 bytes, and three quanta of two packets.
+    close(bbr.inflight(1.0), 106_000.0);
+    view.in_flight = Bytes::new(106_001);
+    ack(&mut bbr, &mut view, 650, 8.0, 100);
+    assert_eq!(bbr.state, State::Drain);
+    view.in_flight = Bytes::new(106_000);
     ack(&mut bbr, &mut view, 700, 8.0, 100);
     assert_eq!(bbr.state, State::ProbeBandwidth);
     assert!(bbr.pacing_gain >= 1.0);
@@ -82,16 +85,56 @@ fn gains_cycle_once_a_round_trip() {
     bbr.cycle = 0;
     bbr.pacing_gain = 1.25;
     bbr.cycle_at = Time::from_millis(700);
-    view.in_flight = Bytes::new(110_000);
-    // Longer than a round trip, but the probe has not filled the pipe: 1.25 * 100,000.
+    view.in_flight = Bytes::new(129_999);
+    // Longer than a round trip, but the probe has not filled the pipe: 1.25 * 100,000 and three quanta, before the acknowledgement of
+    // 1,000.
     ack(&mut bbr, &mut view, 850, 8.0, 100);
     close(bbr.pacing_gain, 1.25);
-    view.in_flight = Bytes::new(125_000);
+    view.in_flight = Bytes::new(130_000);
     ack(&mut bbr, &mut view, 860, 8.0, 100);
     close(bbr.pacing_gain, 0.75);
-    view.in_flight = Bytes::new(99_000);
+    view.in_flight = Bytes::new(105_001);
+    ack(&mut bbr, &mut view, 865, 8.0, 100);
+    close(bbr.pacing_gain, 0.75);
+    view.in_flight = Bytes::new(105_000);
     ack(&mut bbr, &mut view, 870, 8.0, 100);
     close(bbr.pacing_gain, 1.0);
+}
+
+#[test]
+fn a_loss_ends_a_probe_that_has_lasted_a_round_trip() {
+    let (mut bbr, mut view) = cruising();
+    (bbr.cycle, bbr.pacing_gain, bbr.cycle_at) = (0, 1.25, Time::from_millis(700));
+    view.in_flight = Bytes::new(110_000);
+    let lost = Event::Lost { packet: PacketNumber(0), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+    // What was lost before is over.
+    bbr.on_event(Time::from_millis(750), &lost, &view);
+    ack(&mut bbr, &mut view, 760, 8.0, 100);
+    ack(&mut bbr, &mut view, 850, 8.0, 100);
+    close(bbr.pacing_gain, 1.25);
+    bbr.on_event(Time::from_millis(860), &lost, &view);
+    ack(&mut bbr, &mut view, 860, 8.0, 100);
+    close(bbr.pacing_gain, 0.75);
+}
+
+#[test]
+fn the_least_window_does_not_hold_while_packets_are_conserved() {
+    let (mut bbr, mut view) = cruising();
+    (view.in_flight, view.in_recovery) = (Bytes::new(1_000), true);
+    bbr.on_event(Time::from_millis(800), &Event::Congestion { sent_at: Time::ZERO }, &view);
+    view.in_flight = Bytes::ZERO;
+    let acked = Acked {
+        packet: PacketNumber(1),
+        bytes: Bytes::new(1000),
+        sent_at: Time::ZERO,
+        rtt: Duration::from_millis(100),
+        delivery_rate: Rate::from_mbps(8.0),
+        delivered_at_send: Bytes::ZERO,
+        in_recovery: true,
+        app_limited: false,
+    };
+    bbr.on_event(Time::from_millis(810), &Event::Acked(acked), &view);
+    close(bbr.cwnd, 2_000.0);
 }
 
 #[test]
