@@ -12,6 +12,7 @@ use crate::carrier::{Carrier, ControlError, read_message, transport_config};
 use crate::client::{Client, linger};
 use crate::code;
 use crate::config::{Bind, PathConfig};
+use crate::ecn;
 use crate::engine::Engine;
 use crate::error::{CloseReason, PathError};
 use crate::message::{Hello, Join, Message, VERSION, Welcome, printable, readable};
@@ -102,8 +103,7 @@ async fn dial(client: &Client, path: &PathConfig, remote: SocketAddr) -> Result<
     let reports = Arc::new(Reports::default());
     let mut config = noq::ClientConfig::new(Arc::clone(&client.tls.crypto) as _);
     config.transport_config(transport_config(&reports, client.config.transport.max_mtu, false));
-    let connecting = endpoint
-        .connect_with(config, remote, &client.tls.server_name)
+    let connecting = ecn::making(&reports, || endpoint.connect_with(config, remote, &client.tls.server_name))
         .map_err(|error| PathError::Lost { remote, reason: error.to_string() })?;
     let failed = |error: &ConnectionError| client.tls.refusal(remote, error).unwrap_or_else(|| explain(remote, error));
     let connection = connecting.await.map_err(|error| failed(&error))?;

@@ -12,6 +12,7 @@ use noq::{Incoming, RecvStream, SendStream};
 use crate::carrier::{Carrier, ControlError, read_message, transport_config};
 use crate::code;
 use crate::dial;
+use crate::ecn;
 use crate::engine::Engine;
 use crate::message::{Hello, Join, Message, VERSION, Welcome};
 use crate::paths::NewPath;
@@ -50,7 +51,8 @@ pub(crate) async fn accept(
 ) -> Result<(), GreetError> {
     let reports = Arc::new(Reports::default());
     let transport = transport_config(&reports, shared.config.transport.max_mtu, true);
-    let connection = incoming.accept_with(shared.quic(transport))?.await?;
+    let connecting = ecn::making(&reports, || incoming.accept_with(shared.quic(transport)))?;
+    let connection = connecting.await?;
     let expire = expire(connection.clone(), limit);
     let result = tokio::select! {
         result = greet(shared, connection.clone(), reports, local) => result,

@@ -51,6 +51,7 @@ mod code;
 mod config;
 mod connection;
 mod dial;
+mod ecn;
 mod engine;
 mod error;
 mod fd;

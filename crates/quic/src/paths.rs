@@ -173,6 +173,7 @@ impl Paths {
         key: u64,
         carrier: Arc<Carrier>,
     ) -> Result<SubflowId, PathError> {
+        carrier.reports.set_answers_marks(session.controller().answers_marks());
         let size = carrier.connection.max_datagram_size().unwrap_or(0);
         let held = self.entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.subflow);
         if let Some(old) = held.and_then(|id| self.get_mut(id).map(|held| (id, Arc::clone(&held.carrier)))) {

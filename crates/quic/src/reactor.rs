@@ -23,6 +23,7 @@ use noq::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
+use crate::ecn;
 use crate::engine::Engine;
 
 /// What a network thread knows of itself.
@@ -144,7 +145,7 @@ impl Runtime for QuicRuntime {
     }
 
     fn wrap_udp_socket(&self, socket: std::net::UdpSocket) -> io::Result<Box<dyn AsyncUdpSocket>> {
-        TokioRuntime.wrap_udp_socket(socket)
+        Ok(Box::new(ecn::Socket(TokioRuntime.wrap_udp_socket(socket)?)))
     }
 
     fn now(&self) -> Instant {

@@ -64,6 +64,9 @@ pub(crate) struct Reports {
     inner: Mutex<Inner>,
     /// Nothing of noq's beginning is under way any more: packets may leave in batches.
     settled: AtomicBool,
+    /// The session has a controller that ignores congestion marks. Not known before there is a session: noq begins with ECN or
+    /// never has it.
+    ignores_marks: AtomicBool,
     /// Something is to be taken.
     pub(crate) notify: Notify,
 }
@@ -123,6 +126,16 @@ impl Inner {
 impl Reports {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether packets may be marked.
+    pub(crate) fn answers_marks(&self) -> bool {
+        !self.ignores_marks.load(Ordering::Relaxed)
+    }
+
+    /// The carrier is a session's now, whose controller answers marks or does not.
+    pub(crate) fn set_answers_marks(&self, answers: bool) {
+        self.ignores_marks.store(!answers, Ordering::Relaxed);
     }
 
     /// Makes a datagram of a buffer. `packet`: the data record in it, if it is one.

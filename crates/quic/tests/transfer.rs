@@ -5,9 +5,10 @@ mod support;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use manypath_core::Bytes;
+use manypath_core::{AlgorithmSpec, Bytes};
+use manypath_link::QueueLimit;
 use manypath_quic::{CloseReason, FlowError, TransportConfig};
-use support::{pair, paths_up, pattern, read_all, transfer, within};
+use support::{pair, pair_over, paths_up, pattern, read_all, relay_of, transfer, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
@@ -178,4 +179,26 @@ async fn shutting_the_server_down_tells_its_clients() {
     let ((), reason) = within(async { tokio::join!(pair.server.shutdown(), pair.client.closed()) }).await;
     assert_eq!(reason, CloseReason::Server("the server shut down".to_owned()));
     assert!(pair.server.accept().await.is_none());
+}
+
+#[tokio::test]
+async fn only_packets_of_controllers_that_answer_marks_are_marked() {
+    for cc in ["reno", "bbr"] {
+        let transport = TransportConfig { cc: AlgorithmSpec::named(cc), ..TransportConfig::default() };
+        let marking = |server: &_| vec![relay_of(server, |link| link.ecn_threshold = Some(QueueLimit::Packets(5)))];
+        let pair = pair_over(transport, marking).await;
+        let marks = || {
+            let stats = pair.relays[0].stats().unwrap();
+            (stats.forward.link.marked, stats.backward.link.marked)
+        };
+        // Both ends send data, and each is the other's receiver.
+        let (bytes, before) = (pattern(4 << 20, 3), marks());
+        tokio::join!(
+            transfer(&pair.client, &pair.server_side, &bytes),
+            transfer(&pair.server_side, &pair.client, &bytes)
+        );
+        let after = marks();
+        let marked = (after.0 > before.0, after.1 > before.1);
+        assert_eq!(marked, (cc == "reno", cc == "reno"), "{cc}: {before:?} {after:?}");
+    }
 }

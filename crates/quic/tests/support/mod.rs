@@ -23,9 +23,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A relay in front of a server: 200 Mbit/s and 5 ms each way, with this share of packets lost at random.
 pub(crate) fn relay(server: &Server, loss: f64) -> Relay {
+    relay_of(server, |link| link.loss = Loss::Random(loss))
+}
+
+/// The same with other changes to its links.
+pub(crate) fn relay_of(server: &Server, change: impl FnOnce(&mut LinkConfig)) -> Relay {
     let (rate, delay) = (Rate::from_mbps(200.0), Span::from_millis(5));
     let mut link = LinkConfig::new(rate, delay, QueueLimit::Bytes(Bytes::new(512 << 10)));
-    link.loss = Loss::Random(loss);
+    change(&mut link);
     let mut config = RelayConfig::new(SocketAddr::from(LOOPBACK), server.local_addrs()[0], link.clone(), link, 1);
     config.realtime = false;
     Relay::start(&config).unwrap()
@@ -58,8 +63,13 @@ pub(crate) struct Pair {
 
 /// A connection over as many relays as given, each with its share of losses.
 pub(crate) async fn pair(transport: TransportConfig, losses: &[f64]) -> Pair {
+    pair_over(transport, |server| losses.iter().map(|loss| relay(server, *loss)).collect()).await
+}
+
+/// The same over relays made for the server.
+pub(crate) async fn pair_over(transport: TransportConfig, relays: impl FnOnce(&Server) -> Vec<Relay>) -> Pair {
     let server = server(ServerConfig { transport: transport.clone(), ..ServerConfig::default() }).await;
-    let relays: Vec<Relay> = losses.iter().map(|loss| relay(&server, *loss)).collect();
+    let relays = relays(&server);
     let addresses: Vec<SocketAddr> = relays.iter().map(|relay| relay.local_addr()).collect();
     let config = ClientConfig { transport, ..client_config(&server, &addresses) };
     let (client, server_side) = within(async { tokio::join!(connect(config), server.accept()) }).await;
