@@ -71,6 +71,12 @@ pub(crate) fn slower_with_room<'a>(view: &'a View, fast: &SubflowView) -> impl I
     })
 }
 
+/// What the subflow sends in bytes a second: its window a round trip, or its pacing rate if that is less; zero if unknown.
+pub(crate) fn bandwidth(subflow: &SubflowView) -> f64 {
+    let window = subflow.srtt.map_or(0.0, |srtt| (subflow.cwnd / srtt).as_bytes_per_sec());
+    subflow.pacing.map_or(window, |pacing| window.min(pacing.as_bytes_per_sec()))
+}
+
 /// Sends the queue's head on `subflow`; waits where there is neither.
 #[inline]
 pub(crate) fn send_head(queue: &Queue, subflow: Option<&SubflowView>) -> Choice {

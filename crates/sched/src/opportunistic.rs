@@ -29,7 +29,7 @@ pub(crate) const KERNEL_RATIO: f64 = 4.0;
 
 /// Whether what can be sent is held up by what is not acknowledged: the receive window is full (reference trigger A), or
 /// everything admitted was sent and the application waits for room in the sender's memory (trigger B).
-fn is_held_up(queue: &Queue) -> bool {
+pub(crate) fn is_held_up(queue: &Queue) -> bool {
     !queue.has_pending() && (queue.is_window_blocked() || (queue.unsent().is_zero() && queue.writer_waits()))
 }
 

@@ -23,7 +23,7 @@ pub mod adaptation;
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
-use crate::minrtt::{fastest, send_head, slower_with_room};
+use crate::minrtt::{bandwidth, fastest, send_head, slower_with_room};
 use crate::queue::Queue;
 use crate::reason;
 use crate::scheduler::{Choice, DataAck, Scheduler};
@@ -108,12 +108,6 @@ impl Stms {
         }
         Choice::Wait
     }
-}
-
-/// What the subflow sends in bytes a second: its window a round trip, or its pacing rate if that is less; zero if unknown.
-fn bandwidth(subflow: &SubflowView) -> f64 {
-    let window = subflow.srtt.map_or(0.0, |srtt| (subflow.cwnd / srtt).as_bytes_per_sec());
-    subflow.pacing.map_or(window, |pacing| window.min(pacing.as_bytes_per_sec()))
 }
 
 /// The sum over the usable subflows faster than one with this RTT of what they send in a time that depends on their and

@@ -22,7 +22,8 @@ fn goodput_from(warmup: u64, links: &[Link<'_>], connection: &str) -> f64 {
     }
     text += &format!("[[connection]]\nname = \"c\"\n{connection}\n");
     for index in 0..links.len() {
-        text += &format!("[[connection.path]]\nroute = [\"l{index}\"]\n");
+        // Each dearer than the one before.
+        text += &format!("[[connection.path]]\nroute = [\"l{index}\"]\ncost = {}\n", index + 1);
     }
     let scenario = manypath_scenario::parse(&text, "schedulers.toml", Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
     run(&scenario, 1).unwrap().goodput_bps / 1e6
@@ -86,4 +87,21 @@ fn blest_uses_both_paths_with_paced_controllers() {
         let (alone, both) = (goodput(&links[..1], &connection), goodput(&links, &connection));
         assert!(both > 1.5 * alone, "{cc}: {both:.1} Mbit/s over both, {alone:.1} over one");
     }
+}
+
+/// What waits in the network is a backlog as well, and must not take the window from those who could work it off.
+#[test]
+fn backup_uses_the_dearer_path_where_the_cheaper_one_s_queue_holds_all_there_is() {
+    let links = [("1Mbit", "20ms", "10MB", ""), ("20Mbit", "30ms", "100packets", "")];
+    let buffers = "cc = \"cubic\"\nscheduler = \"backup\"\nsend-buffer = \"1MiB\"\nreceive-buffer = \"1MiB\"";
+    let (dear, both) = (goodput_from(15, &links[1..], buffers), goodput_from(15, &links, buffers));
+    assert!(both > dear, "{both:.1} Mbit/s over both, {dear:.1} over the dearer alone");
+    // Where it is the window that bounds what the cheaper path carries, the dearer one would only take from it.
+    let links = [("20Mbit", "100ms", "10MB", ""), ("20Mbit", "90ms", "100packets", "")];
+    let buffers = "cc = \"cubic\"\nscheduler = \"backup\"\nsend-buffer = \"128KiB\"\nreceive-buffer = \"128KiB\"";
+    let (cheap, both) = (goodput_from(15, &links[..1], buffers), goodput_from(15, &links, buffers));
+    assert!(
+        both > 0.99 * cheap && both < 1.06 * cheap,
+        "{both:.1} Mbit/s over both, {cheap:.1} over the cheaper alone"
+    );
 }
