@@ -9,7 +9,8 @@
 //!
 //! `waiting` is 1 from when both held until the first no longer does: hysteresis. `sigma` is the RTT's mean deviation
 //! (RFC 9002 s5.3); the kernel's `rttvar` has a floor of 200 ms, which is an artefact of its retransmission timer and left
-//! out. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel.
+//! out. A paced controller's window is held wide open, and what was given to a subflow may wait for its pacer: there `W` is what the
+//! rate sends in a round trip, `k` counts what waits on the subflow too, and `R_s` grows by the time that it waits on `s`. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
@@ -58,11 +59,12 @@ impl Ecf {
         let delta = seconds(fast.rttvar.max(slow.rttvar));
         // Lim et al. count rounds as pending over window; the kernel's floor makes that one round at least.
         let rounds = |subflow: &SubflowView| {
-            let window = subflow.cwnd.max(subflow.mss).as_f64();
-            pending.as_f64().max(window) / window
+            let (window, before) = (window(subflow), (pending + subflow.queued).as_f64());
+            before.max(window) / window
         };
         let hysteresis = if self.waiting { 1.0 + self.config.beta } else { 1.0 };
-        if rtt_f * (1.0 + rounds(fast)) < hysteresis * (rtt_s + delta) {
+        let one_s = seconds(arrival(slow));
+        if rtt_f * (1.0 + rounds(fast)) < hysteresis * (one_s + delta) {
             if rtt_s * rounds(slow) >= 2.0 * rtt_f + delta {
                 self.waiting = true;
                 return true;
@@ -72,6 +74,18 @@ impl Ecf {
         }
         false
     }
+}
+
+/// What the subflow sends in a round trip: its window, or what a pacing rate lets go of it.
+fn window(subflow: &SubflowView) -> f64 {
+    let paced = subflow.srtt.and_then(|srtt| Some(subflow.pacing? * srtt));
+    subflow.cwnd.min(paced.unwrap_or(Bytes::MAX)).max(subflow.mss).as_f64()
+}
+
+/// The round trip of a segment given to the subflow now: what waits on it goes first.
+fn arrival(subflow: &SubflowView) -> Duration {
+    let srtt = subflow.srtt.unwrap_or(Duration::ZERO);
+    srtt + srtt.mul_f64(subflow.queued.as_f64() / window(subflow))
 }
 
 impl Scheduler for Ecf {
@@ -105,9 +119,9 @@ impl Scheduler for Ecf {
             return Bytes::ZERO;
         };
         let enough = |slow: &SubflowView| {
-            let rtt_s = slow.srtt.unwrap_or(Duration::ZERO) + fast.rttvar.max(slow.rttvar);
+            let rtt_s = arrival(slow) + fast.rttvar.max(slow.rttvar);
             let rounds = (1.0 + self.config.beta) * rtt_s.as_secs_f64() / rtt_f.as_secs_f64().max(1e-9) - 1.0;
-            Bytes::from_f64(fast.cwnd.as_f64() * rounds.max(0.0))
+            Bytes::from_f64(window(fast) * rounds.max(0.0))
         };
         view.usable().map(enough).max().unwrap_or(Bytes::ZERO)
     }
@@ -185,6 +199,24 @@ mod tests {
         assert!(scheduler.waits_for(&paths.subflows[0], &paths.subflows[1], bytes(89)), "and goes on until then");
         assert!(!scheduler.waits_for(&paths.subflows[0], &paths.subflows[1], scheduler.looks_ahead(&paths)));
         assert_eq!(ecf().looks_ahead(&view([subflow(0, 20, 10, 10)])), Bytes::from_f64(0.25 * 10.0 * MSS as f64));
+    }
+
+    #[test]
+    fn a_paced_subflow_s_window_is_what_its_rate_sends_and_what_waits_for_the_pacer_counts() {
+        let (mut fast, mut slow) = (subflow(0, 20, 1_000, 10), subflow(1, 200, 1_000, 0));
+        // Ten segments a round trip of each: as in the test before, 20 (1 + 9) = 200 is not less than 200.
+        fast.pacing = Some(bytes(10) / Duration::from_millis(20));
+        slow.pacing = Some(bytes(10) / Duration::from_millis(200));
+        assert!(!ecf().waits_for(&fast, &slow, bytes(90)) && ecf().waits_for(&fast, &slow, bytes(89)));
+        // What waits on the fast one is before them.
+        fast.queued = bytes(1);
+        assert!(!ecf().waits_for(&fast, &slow, bytes(89)) && ecf().waits_for(&fast, &slow, bytes(88)));
+        // Five that wait on the slow one take it half a round trip: 300 = 20 (1 + 14), one of them waiting on the fast one.
+        slow.queued = bytes(5);
+        assert!(!ecf().waits_for(&fast, &slow, bytes(140)) && ecf().waits_for(&fast, &slow, bytes(138)));
+        // 1.25 * 300 = 375 = 20 (1 + 17.75).
+        let ahead = ecf().looks_ahead(&view([fast, slow])).as_f64() / MSS as f64;
+        assert!((ahead - 177.5).abs() < 0.1, "{ahead}");
     }
 
     #[test]
