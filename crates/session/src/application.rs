@@ -1,6 +1,6 @@
 //! What the application does with flows: it opens, writes, reads and ends them.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use manypath_core::{Bytes, Duration, FlowId, Priority, SubflowId, SubflowState, Time};
 use manypath_sched::Content;
@@ -53,6 +53,9 @@ impl Session {
         let accepted = len.min(allowed).min(room).min(WRITE_QUANTUM);
         let content = Content::Data { flow: id, offset: flow.send.written, fin: false };
         flow.send.written += accepted;
+        if accepted > 0 {
+            self.last_writer = id;
+        }
         if accepted < len {
             flow.wants_to_write = true;
             self.queue.set_writer_waits(true);
@@ -220,13 +223,17 @@ impl Session {
             return;
         }
         let mut waits = false;
-        for (id, flow) in &mut self.flows {
-            if flow.wants_to_write {
-                if flow.send.written < flow.send.limit {
-                    flow.wants_to_write = false;
-                    self.events.push_back(SessionEvent::Writable(*id));
-                } else {
-                    waits = true;
+        // Whoever hears of it first takes the room: in turns, or else the first flow would leave nothing to the others.
+        let behind = (Bound::Excluded(self.last_writer), Bound::Unbounded);
+        for turn in [behind, (Bound::Unbounded, Bound::Included(self.last_writer))] {
+            for (id, flow) in self.flows.range_mut(turn) {
+                if flow.wants_to_write {
+                    if flow.send.written < flow.send.limit {
+                        flow.wants_to_write = false;
+                        self.events.push_back(SessionEvent::Writable(*id));
+                    } else {
+                        waits = true;
+                    }
                 }
             }
         }

@@ -108,6 +108,8 @@ pub struct Session {
     pub(crate) next_flow: u32,
     /// Flows that owe the peer a control record.
     pub(crate) control_flows: VecDeque<FlowId>,
+    /// The flow that admitted something last.
+    pub(crate) last_writer: FlowId,
     /// Flows with data that their window forbids, or `None` for the connection: the peer is asked at `blocked_probe`.
     pub(crate) blocked_flows: Vec<FlowId>,
     pub(crate) blocked_probe: Option<Time>,
@@ -145,6 +147,7 @@ impl Session {
             events: VecDeque::new(),
             waiting: 0,
             control_flows: VecDeque::new(),
+            last_writer: FlowId(next_flow),
             blocked_flows: Vec::new(),
             blocked_probe: None,
             blocked_interval: Duration::ZERO,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use manypath_core::{AlgorithmSpec, Bytes, SubflowId, Time, View};
+use manypath_core::{AlgorithmSpec, Bytes, FlowId, SubflowId, Time, View};
 use manypath_sched::{Choice, Queue, Scheduler};
 use manypath_session::record::{Ack, Record};
 use manypath_session::{Config, PathInit, Role, Session, SessionEvent};
@@ -98,4 +98,42 @@ fn the_send_buffer_holds_what_the_scheduler_looks_at() {
     let without = admitted(0, 16 << 20);
     assert_eq!(admitted(900_000, 16 << 20), without + 900_000);
     assert_eq!(admitted(900_000, 400_000), 400_000, "no more than its memory");
+}
+
+/// Whoever hears first that there is room takes it all.
+#[test]
+fn flows_that_all_have_more_to_write_take_turns() {
+    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+    let scheduler = manypath_sched::create(&AlgorithmSpec::named("minrtt")).unwrap();
+    let mut config = Config::new(Role::Client);
+    config.peer.flow_window = Bytes::new(1 << 40);
+    let mut session = Session::new(config, cc, scheduler);
+    let path = session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
+    let mut written: Vec<_> = (0..4).map(|_| (session.open_flow().unwrap(), 0)).collect();
+    let write = |session: &mut Session, now, (flow, sum): &mut (FlowId, u64)| {
+        while let accepted @ 1.. = session.write(now, *flow, 1 << 20).unwrap() {
+            *sum += accepted;
+        }
+    };
+    written.iter_mut().for_each(|flow| write(&mut session, Time::ZERO, flow));
+    for ms in 0..50 {
+        let now = Time::from_millis(ms);
+        session.on_timeout(now);
+        let packets: Vec<_> = std::iter::from_fn(|| session.poll_transmit(now)).collect();
+        for transmit in packets {
+            let (Record::Data(data), Some(packet)) = (transmit.record, transmit.packet) else { continue };
+            let window_end = session.queue().window_end() + u64::from(data.len);
+            let ack = Ack { left: data.seq + u64::from(data.len), window_end, ..Ack::default() };
+            session.on_record(now, path, &Record::Ack(ack), false).unwrap();
+            session.on_acked(now, path, packet);
+        }
+        while let Some(event) = session.poll_event() {
+            if let SessionEvent::Writable(id) = event {
+                write(&mut session, now, written.iter_mut().find(|(flow, _)| *flow == id).unwrap());
+            }
+        }
+    }
+    let sums = written.iter().map(|(_, sum)| *sum);
+    let (least, most) = (sums.clone().min().unwrap(), sums.max().unwrap());
+    assert!(least > 1_000_000 && most - least < most / 4, "{written:?}");
 }
