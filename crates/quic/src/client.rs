@@ -16,6 +16,7 @@ use crate::interfaces::{self, Changes};
 use crate::paths::NewPath;
 use crate::reactor::{self, Guarded};
 use crate::settings;
+use crate::socket;
 use crate::tls::{self, ClientTls};
 
 /// Pauses between attempts to bring a path up, at the least and at the most.
@@ -304,7 +305,7 @@ async fn keep(client: Arc<Client>, path: PathConfig) {
             Ok(up) => {
                 pause = BACKOFF.0;
                 tracing::info!(path = path.name, remote = %client.remote(&path), "path up");
-                watch_path(&client, &up).await;
+                watch_path(&client, &path, &up).await;
                 up.engine.detach(up.subflow, &up.carrier);
                 up.carrier.close(crate::code::NO_ERROR, "replaced");
             }
@@ -318,7 +319,7 @@ async fn keep(client: Arc<Client>, path: PathConfig) {
 }
 
 /// Returns when a path needs a new connection.
-async fn watch_path(client: &Client, up: &dial::Up) {
+async fn watch_path(client: &Client, path: &PathConfig, up: &dial::Up) {
     let mut failed_for = 0;
     loop {
         let changed = tokio::select! {
@@ -330,6 +331,10 @@ async fn watch_path(client: &Client, up: &dial::Up) {
             let state = &*up.engine.lock();
             state.paths.is_failed(up.key, state.session.view())
         };
+        // QUIC sends from the address it began with: without it the path is dead, which an end that only receives is slow to notice.
+        if changed && socket::source(&path.bind, client.remote(path)) != up.source {
+            return;
+        }
         failed_for = if failed { failed_for + 1 } else { 0 };
         if failed && (changed || failed_for >= REDIAL_AFTER) {
             return;

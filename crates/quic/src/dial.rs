@@ -1,6 +1,6 @@
 //! Bringing one path of a client up: socket, QUIC handshake, then open or join.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::proof::{self, Prover, Secret};
 use crate::reactor::{self, QuicRuntime};
 use crate::reports::Reports;
 use crate::settings;
+use crate::socket;
 use crate::tls::ALPN;
 
 /// How long one attempt may take, from the first packet to the server's answer.
@@ -45,6 +46,8 @@ pub(crate) struct Up {
     pub(crate) key: u64,
     pub(crate) subflow: SubflowId,
     pub(crate) carrier: Arc<Carrier>,
+    /// The address that its packets leave from, when it was dialled.
+    pub(crate) source: Option<IpAddr>,
 }
 
 /// A QUIC connection with its control stream.
@@ -60,6 +63,7 @@ struct Dialled {
 /// Connects a path and opens or joins the session with it.
 pub(crate) async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<Up, PathError> {
     let remote = client.remote(path);
+    let source = socket::source(&path.bind, remote);
     let unreachable = |_| PathError::Unreachable { remote };
     let mut dialled = tokio::time::timeout(ATTEMPT, dial(client, path, remote)).await.map_err(unreachable)??;
     let mut session = client.session.lock().await;
@@ -83,7 +87,7 @@ pub(crate) async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<
     let key = key.ok_or_else(|| lost("the path was removed"))?;
     let subflow = opened.engine.attach(key, Arc::clone(&carrier)).map_err(|error| lost(&error.to_string()))?;
     reactor::spawn(listen(Arc::clone(&opened.engine), Arc::clone(&carrier), recv));
-    Ok(Up { engine: opened.engine, key, subflow, carrier })
+    Ok(Up { engine: opened.engine, key, subflow, carrier, source })
 }
 
 /// The QUIC handshake.
@@ -96,7 +100,7 @@ async fn dial(client: &Client, path: &PathConfig, remote: SocketAddr) -> Result<
         },
         reason: error.to_string(),
     };
-    let socket = crate::socket::path(&path.bind, remote).map_err(|error| cannot_bind(&error))?;
+    let socket = socket::path(&path.bind, remote).map_err(|error| cannot_bind(&error))?;
     let local = socket.local_addr().ok();
     let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(QuicRuntime))
         .map_err(|error| cannot_bind(&error))?;

@@ -33,6 +33,14 @@ pub(crate) fn path(bind: &Bind, remote: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
+/// The address that packets of a path to `remote` would leave from now; `None` if they could not. Connecting a UDP socket looks
+/// it up and sends nothing.
+pub(crate) fn source(bind: &Bind, remote: SocketAddr) -> Option<IpAddr> {
+    let socket = path(bind, remote).ok()?;
+    socket.connect(remote).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
 /// A socket that listens.
 pub(crate) fn listener(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = new(address)?;

@@ -1,0 +1,79 @@
+//! A network that changes under a transfer, in network namespaces.
+
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use support::{Place, Said, skip};
+
+/// Makes two namespaces with a link between them, `a0` with 10.88.0.1 here and `b0` with 10.88.0.2 there, and a server of measurements
+/// there. `$0` is the program, `$1` a folder.
+const NETWORK: &str = r#"
+unshare --net sleep 60 >/dev/null 2>&1 & far=$!
+trap 'kill $far' EXIT
+until [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
+there() { nsenter -t $far -n "$@"; }
+ip link add a0 type veth peer name b0 netns $far
+for each in 'ip link set lo up' 'ip addr add 10.88.0.2/24 dev b0' 'ip link set b0 up'; do there $each; done
+ip link set lo up; ip addr add 10.88.0.1/24 dev a0; ip link set a0 up
+there tc qdisc add dev b0 root tbf rate 50mbit burst 32k latency 30ms
+echo made >&2
+nsenter -t $far -n "$0" perf -s --listen 10.88.0.2:4433 --state "$1/state" > "$1/said" & server=$!
+trap 'kill $server $far' EXIT
+until [ -s "$1/said" ]; do kill -0 $server; sleep 0.02; done
+pin=$(sed 's/.*--pin \([0-9a-f]*\).*/\1/' "$1/said")
+"#;
+
+/// Runs a script in a network of its own; `None` if this machine has none to give.
+fn in_network(place: &Place, script: &str) -> Option<Said> {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--net", "sh", "-ec", &[NETWORK, script].concat()]);
+    command.arg(env!("CARGO_BIN_EXE_manypath")).arg(place.path("."));
+    let said: Said = command.stdin(Stdio::null()).output().unwrap().into();
+    if !said.err.contains("made\n") {
+        skip(&format!("no network namespaces: {}", said.err));
+        return None;
+    }
+    Some(said)
+}
+
+/// By when it was measured, in seconds, the megabits that came on the first path in each interval.
+fn rates(report: &serde_json::Value) -> Vec<(f64, f64)> {
+    let intervals = report["intervals"].as_array().unwrap().iter();
+    intervals.map(|span| (span["end"].as_f64().unwrap(), span["paths"][0]["mbps"].as_f64().unwrap())).collect()
+}
+
+#[test]
+fn a_path_whose_address_changed_comes_up_again_at_once() {
+    let place = Place::new();
+    let script = r#"
+(sleep 2; ip addr del 10.88.0.1/24 dev a0; ip addr add 10.88.0.7/24 dev a0) &
+timeout 40 "$0" perf -c 10.88.0.2 --pin $pin --path a0 -R -t 7s --json
+"#;
+    let Some(said) = in_network(&place, script) else { return };
+    let rates = rates(&said.json());
+    let after = rates.iter().filter(|(at, _)| *at > 5.0);
+    assert!(after.clone().count() >= 2 && after.clone().all(|(_, mbps)| *mbps > 20.0), "{rates:?}");
+}
+
+#[test]
+fn what_an_interface_carried_counts_on_after_it_was_gone() {
+    let place = Place::new();
+    let script = r#"
+ip route add default via 10.88.0.2 dev a0
+(sleep 2; ip link set a0 down; sleep 1; ip link set a0 up; ip route add default via 10.88.0.2 dev a0) &
+timeout 40 "$0" perf -c 10.88.0.2 --pin $pin -R -t 6s --json
+"#;
+    let Some(said) = in_network(&place, script) else { return };
+    let report = said.json();
+    let (rates, end) = (rates(&report), &report["end"]);
+    assert!(rates.last().is_some_and(|(_, mbps)| *mbps > 20.0), "{rates:?}");
+    let paths = end["paths"].as_array().unwrap();
+    assert_eq!(paths[0]["name"], "a0", "{end}");
+    let of = |counts: &serde_json::Value| counts["bytes"].as_f64().unwrap();
+    // Without a default route the server, a neighbour, may have been reached without it.
+    assert!(of(&paths[0]) > 0.9 * of(end), "{end}");
+    assert!(paths.iter().map(of).sum::<f64>() > 0.99 * of(end), "{end}");
+}
