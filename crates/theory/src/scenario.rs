@@ -9,7 +9,7 @@ use manypath_link::{Capacity, Loss, QueueLimit};
 use manypath_scenario::{Connection as Written, Link, Path, Scenario, Workload};
 
 use crate::fluid::{Algorithm, FluidError, System};
-use crate::network::{Connection, Network, NetworkError, Subflow};
+use crate::network::{Connection, MIN_CAPACITY_BPS, Network, NetworkError, Subflow};
 use crate::num::Utility;
 
 /// The controllers that have a fluid model.
@@ -206,7 +206,8 @@ fn capacity(scenario: &Scenario, index: usize, notes: &mut Vec<String>) -> Resul
         taken += source.rate.as_bps() * share;
         notes.push(format!("source '{}' takes its mean rate of link '{name}', all the time", source.name));
     }
-    if taken >= rate.as_bps() {
+    // What no network may have as a capacity is nothing too: its error would name a number in place of the link.
+    if rate.as_bps() - taken < MIN_CAPACITY_BPS {
         return Err(ReadingError::Full { link: name.clone(), rate });
     }
     Ok(Rate::from_bps(rate.as_bps() - taken))

@@ -133,6 +133,8 @@ fn a_fluid_model_of_a_scenario() {
 fn what_leaves_nothing_is_refused() {
     let source = "[[source]]\nname = \"s\"\nroute = [\"a\"]\nrate = \"10Mbit\"\n";
     assert_eq!(read_with("", source, 0.0), Err(ReadingError::NoConnections));
-    let error = read_with("", &(connection("c", "reno", "", &["a"]) + source), 0.0).unwrap_err();
-    assert!(matches!(error, ReadingError::Full { .. }));
+    for source in [source.to_owned(), source.replace("10Mbit", "9.9999999Mbit")] {
+        let error = read_with("", &(connection("c", "reno", "", &["a"]) + &source), 0.0).unwrap_err();
+        assert!(matches!(error, ReadingError::Full { .. }), "{error:?}");
+    }
 }
