@@ -1,9 +1,10 @@
 //! The round trips of paths that carry no data: no acknowledgement measures those.
 //!
 //! A scheduler that leaves a path out for its round trip would never hear that it is short again, and an end that only
-//! receives knows no round trip at all to choose the path of its windows by. So while data moves on others, a usable path that
-//! was not measured for a second is probed. A probe that is not answered is no sign of failure, as one packet on an
-//! otherwise idle path may be lost: keep-alive and data are for that. It only makes the next one wait for twice as long.
+//! receives knows no round trip at all to choose the path of its windows by. So while data moves, usable paths that
+//! carry none of it and were not measured for a second are probed, where there are several. A probe that is not answered is no
+//! sign of failure, as one packet on an otherwise idle path may be lost: keep-alive and data are for that. It only makes the
+//! next one wait for twice as long.
 
 use manypath_core::{Duration, SubflowId, SubflowState, SubflowView, Time};
 
@@ -106,8 +107,9 @@ impl Session {
         None
     }
 
-    /// The first path that is to be measured: only usable ones matter to anybody.
+    /// The first path that is to be measured: only usable ones matter to anybody, and where there is a choice.
     fn first_unmeasured(&self, now: Time) -> Option<SubflowId> {
+        self.view.usable().nth(1)?;
         let mut idle = self.view.usable().filter(|view| view.in_flight.is_zero() && view.queued.is_zero());
         let is_due = |path: &Path| path.carrier_ready && path.age.due() <= now;
         idle.find(|view| self.path(view.id).is_some_and(is_due)).map(|view| view.id)

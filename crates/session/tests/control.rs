@@ -172,6 +172,17 @@ fn a_path_that_carries_nothing_is_measured_once_a_second_while_another_carries_d
 }
 
 #[test]
+fn the_only_path_is_not_measured_without_need() {
+    let mut session = receiver();
+    session.remove_path(Time::ZERO, SECOND);
+    for number in 0..5_000 {
+        let now = Time::from_millis(1 + number);
+        receive(&mut session, now, FIRST, number);
+        assert_eq!(probes(&sent(&mut session, now)), 0);
+    }
+}
+
+#[test]
 fn a_probe_of_an_idle_path_that_is_lost_is_no_failure() {
     let mut session = receiver();
     let mut probes = Vec::new();
