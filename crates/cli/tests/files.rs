@@ -92,6 +92,25 @@ fn a_get_goes_on_after_the_server_was_killed() {
     drop(server);
 }
 
+/// It is told so by the server that was started anew, whatever it waits for otherwise.
+#[test]
+fn a_get_notices_soon_that_the_server_was_started_anew() {
+    let place = Place::new();
+    place.file("served/f", 30_000_000);
+    let mut server = Server::start(&place, &[]);
+    let relay = slow_link(server.address);
+    let (target, path, out) = (format!("{}/f", server.address), through(&relay), place.path("g"));
+    let args = ["get", &target, "--pin", &server.pin, "--path", &path, "-o", out.to_str().unwrap()];
+    let get = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("g.part") > 2_000_000);
+    server.kill();
+    let begun = std::time::Instant::now();
+    let _server = Server::start_at(&place, &server.address.to_string(), &[]);
+    let said: support::Said = get.wait_with_output().unwrap().into();
+    said.fails_with(&["the same command goes on", "the server no longer has the session: it was restarted"]);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(12), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn ctrl_c_leaves_a_part_that_is_continued_if_it_still_fits() {
     let place = Place::new();

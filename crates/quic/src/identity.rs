@@ -60,6 +60,8 @@ impl Fingerprint {
 pub(crate) struct Credentials {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
+    /// Whether they were made on this machine, and so are no other's.
+    pub(crate) is_own: bool,
 }
 
 impl Credentials {
@@ -83,19 +85,19 @@ impl Identity {
                     write_new(&key, key_pem.as_bytes())?;
                     write_new(&cert, cert_pem.as_bytes())?;
                 }
-                from_files(&cert, &key)
+                Ok(Credentials { is_own: true, ..from_files(&cert, &key)? })
             }
             Self::Ephemeral => {
                 let certified = rcgen::generate_simple_self_signed(Vec::new())?;
                 let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-                Ok(Credentials { chain: vec![certified.cert.into()], key: key.into() })
+                Ok(Credentials { chain: vec![certified.cert.into()], key: key.into(), is_own: true })
             }
         }
     }
 }
 
 fn from_files(cert: &Path, key: &Path) -> Result<Credentials, TlsError> {
-    Ok(Credentials { chain: tls::read_certificates(cert)?, key: tls::read_key(key)? })
+    Ok(Credentials { chain: tls::read_certificates(cert)?, key: tls::read_key(key)?, is_own: false })
 }
 
 /// A self-signed certificate and its key, as PEM.

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use noq::{Endpoint, EndpointConfig, Incoming};
+use noq_proto::HashedConnectionIdGenerator;
+use ring::hmac::{self, HMAC_SHA256, Key};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::code;
@@ -34,6 +36,8 @@ pub struct Server {
 pub(crate) struct Shared {
     pub(crate) config: ServerConfig,
     quic: noq::ServerConfig,
+    /// Of what keys of stateless resets are derived, if the certificate is this machine's own.
+    resets: Option<Key>,
     sessions: Mutex<HashMap<SessionId, (Secret, Arc<Engine>)>>,
     /// One permit for each connection that has neither opened nor joined a session.
     half_open: Arc<Semaphore>,
@@ -57,12 +61,14 @@ impl Server {
         }
         let credentials = config.identity.load()?;
         let fingerprint = credentials.fingerprint();
+        let resets = credentials.is_own.then(|| Key::new(HMAC_SHA256, credentials.key.secret_der()));
         let quic = noq::ServerConfig::with_crypto(Arc::new(tls::server(credentials)?));
         let (accepted, accepting) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             half_open: Arc::new(Semaphore::new(config.max_half_open)),
             config,
             quic,
+            resets,
             sessions: Mutex::new(HashMap::new()),
             accepted,
             stopping: AtomicBool::new(false),
@@ -165,7 +171,7 @@ async fn run(shared: Arc<Shared>, listening: oneshot::Sender<Result<Vec<SocketAd
     let mut endpoints = Vec::new();
     let mut addresses = Vec::new();
     for &address in &shared.config.listen {
-        match listen(address, &shared.quic) {
+        match listen(address, &shared) {
             Ok((endpoint, address)) => {
                 endpoints.push(endpoint);
                 addresses.push(address);
@@ -204,11 +210,24 @@ async fn run(shared: Arc<Shared>, listening: oneshot::Sender<Result<Vec<SocketAd
     shared.on_stopped();
 }
 
-fn listen(address: SocketAddr, config: &noq::ServerConfig) -> std::io::Result<(Endpoint, SocketAddr)> {
+fn listen(address: SocketAddr, shared: &Shared) -> std::io::Result<(Endpoint, SocketAddr)> {
     let socket = socket::listener(address)?;
     let address = socket.local_addr()?;
-    let runtime = Arc::new(QuicRuntime);
-    Ok((Endpoint::new(EndpointConfig::default(), Some(config.clone()), socket, runtime)?, address))
+    let config = shared.resets.as_ref().map_or_else(EndpointConfig::default, |key| endpoint_config(key, address));
+    Ok((Endpoint::new(config, Some(shared.quic.clone()), socket, Arc::new(QuicRuntime))?, address))
+}
+
+/// Settings that a server which was started anew makes again: it knows the connection ids of the one before, and answers them
+/// with stateless resets (RFC 9000 section 10.3), so that clients need not wait for an answer until they give up. No two
+/// endpoints have the same: one would tell the reset tokens of the other (section 21.11).
+fn endpoint_config(key: &Key, address: SocketAddr) -> EndpointConfig {
+    let derived = |what: &str| hmac::sign(key, format!("manypath {what} {address}").as_bytes());
+    let mut of_ids = [0; 8];
+    of_ids.copy_from_slice(&derived("connection ids").as_ref()[..8]);
+    let of_ids = u64::from_be_bytes(of_ids);
+    let mut config = EndpointConfig::new(Arc::new(Key::new(HMAC_SHA256, derived("resets").as_ref())));
+    config.cid_generator(Arc::new(move || Box::new(HashedConnectionIdGenerator::from_key(of_ids))));
+    config
 }
 
 /// Takes connections in at one address.
