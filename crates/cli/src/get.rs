@@ -226,9 +226,6 @@ async fn why(
     match received {
         None => anyhow!("interrupted"),
         Some(Err(ReceiveError::Read(error))) => transfer::explained(connection, error).await,
-        Some(Err(ReceiveError::Silent(span))) => {
-            anyhow!("nothing has arrived for {span:?}: check that the server runs and that a path to it works")
-        }
         Some(Err(error)) => error.into(),
         Some(Ok(_)) => anyhow!("what arrived cannot be written"),
     }

@@ -53,7 +53,7 @@ pub(crate) enum ReceiveError {
         message: String,
     },
     /// Nothing arrived for a long time.
-    #[error("nothing has arrived for {0:?}")]
+    #[error("nothing has arrived for {0:?}: check that the other side runs and that a path to it works")]
     Silent(Duration),
     /// The thread stopped taking pieces: [`Written::outcome`] says why.
     #[error("what arrives cannot be written")]
