@@ -77,3 +77,13 @@ timeout 40 "$0" perf -c 10.88.0.2 --pin $pin -R -t 6s --json
     assert!(of(&paths[0]) > 0.9 * of(end), "{end}");
     assert!(paths.iter().map(of).sum::<f64>() > 0.99 * of(end), "{end}");
 }
+
+#[test]
+fn a_server_that_no_route_leads_to_is_named_with_the_cause() {
+    let place = Place::new();
+    let script = r#"
+timeout 40 "$0" perf -c 203.0.113.9 --pin $pin --timeout 1s
+"#;
+    let Some(said) = in_network(&place, script) else { return };
+    said.fails_with(&["default: cannot send from any address: Network is unreachable"]);
+}

@@ -1,5 +1,6 @@
 //! Bringing one path of a client up: socket, QUIC handshake, then open or join.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,7 @@ pub(crate) struct Up {
     pub(crate) subflow: SubflowId,
     pub(crate) carrier: Arc<Carrier>,
     /// The address that its packets leave from, when it was dialled.
-    pub(crate) source: Option<IpAddr>,
+    pub(crate) source: IpAddr,
 }
 
 /// A QUIC connection with its control stream.
@@ -63,7 +64,7 @@ struct Dialled {
 /// Connects a path and opens or joins the session with it.
 pub(crate) async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<Up, PathError> {
     let remote = client.remote(path);
-    let source = socket::source(&path.bind, remote);
+    let source = socket::source(&path.bind, remote).map_err(|error| cannot_send(&path.bind, &error))?;
     let unreachable = |_| PathError::Unreachable { remote };
     let mut dialled = tokio::time::timeout(ATTEMPT, dial(client, path, remote)).await.map_err(unreachable)??;
     let mut session = client.session.lock().await;
@@ -92,18 +93,10 @@ pub(crate) async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<
 
 /// The QUIC handshake.
 async fn dial(client: &Client, path: &PathConfig, remote: SocketAddr) -> Result<Dialled, PathError> {
-    let cannot_bind = |error: &dyn std::fmt::Display| PathError::Bind {
-        bind: match &path.bind {
-            Bind::Any => "any address".to_owned(),
-            Bind::Address(address) => address.to_string(),
-            Bind::Interface(name) => name.clone(),
-        },
-        reason: error.to_string(),
-    };
-    let socket = socket::path(&path.bind, remote).map_err(|error| cannot_bind(&error))?;
+    let socket = socket::path(&path.bind, remote).map_err(|error| cannot_send(&path.bind, &error))?;
     let local = socket.local_addr().ok();
     let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(QuicRuntime))
-        .map_err(|error| cannot_bind(&error))?;
+        .map_err(|error| cannot_send(&path.bind, &error))?;
     let reports = Arc::new(Reports::default());
     let mut config = noq::ClientConfig::new(Arc::clone(&client.tls.crypto) as _);
     config.transport_config(transport_config(&reports, client.config.transport.max_mtu, false));
@@ -115,6 +108,16 @@ async fn dial(client: &Client, path: &PathConfig, remote: SocketAddr) -> Result<
     connection.handshake_confirmed().await.map_err(|error| failed(&error))?;
     let (send, recv) = connection.open_bi().await.map_err(|error| failed(&error))?;
     Ok(Dialled { remote, connection, reports, local, send, recv })
+}
+
+/// The error of a path whose packets cannot leave.
+fn cannot_send(bind: &Bind, error: &io::Error) -> PathError {
+    let bind = match bind {
+        Bind::Any => "any address".to_owned(),
+        Bind::Address(address) => address.to_string(),
+        Bind::Interface(name) => name.clone(),
+    };
+    PathError::Bind { bind, reason: error.to_string() }
 }
 
 /// Opens the session.

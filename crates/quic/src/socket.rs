@@ -33,12 +33,12 @@ pub(crate) fn path(bind: &Bind, remote: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// The address that packets of a path to `remote` would leave from now; `None` if they could not. Connecting a UDP socket looks
-/// it up and sends nothing.
-pub(crate) fn source(bind: &Bind, remote: SocketAddr) -> Option<IpAddr> {
-    let socket = path(bind, remote).ok()?;
-    socket.connect(remote).ok()?;
-    socket.local_addr().ok().map(|address| address.ip())
+/// The address that packets of a path to `remote` would leave from now, or why they cannot leave, which QUIC does not tell.
+/// Connecting a UDP socket looks it up and sends nothing.
+pub(crate) fn source(bind: &Bind, remote: SocketAddr) -> io::Result<IpAddr> {
+    let socket = path(bind, remote)?;
+    socket.connect(remote)?;
+    socket.local_addr().map(|address| address.ip())
 }
 
 /// A socket that listens.
