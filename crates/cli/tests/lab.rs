@@ -164,6 +164,13 @@ fn a_claim_that_no_longer_holds_is_a_regression() {
     let wrong = lab(folder.path(), &["check", "--wrong"]);
     assert_eq!(wrong.status.code(), Some(1));
     assert!(err(&wrong).contains("hold under their wrong variation"), "{}", err(&wrong));
+    // Nor is one whose wrong variation nobody ran.
+    let unseen = EXPERIMENT.replace("lia = \"mpcc-loss\"", "lia = \"reno\"");
+    let unseen = unseen.replace("\"lia\"]", "\"lia\", \"reno\"]\nquick = [\"mpcc-loss\", \"lia\"]");
+    std::fs::write(folder.path().join("experiments/small.toml"), unseen).unwrap();
+    let wrong = lab(folder.path(), &["check", "--wrong"]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", err(&wrong));
+    assert!(err(&wrong).contains("wrong variations were not run: small.lia-starts-faster"), "{}", err(&wrong));
 }
 
 #[test]
