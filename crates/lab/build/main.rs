@@ -29,7 +29,10 @@ const ENGINES: [Engine; 4] = [
 ];
 
 fn main() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate is one of several");
+    // Where the sources are now, not where this program was compiled: a tree may be copied with what was built in it, and its
+    // results would go by the code of the other.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where the crate is");
+    let crates = Path::new(&here).parent().expect("this crate is one of several");
     let mut code = String::new();
     for (engine, whole, files, named) in ENGINES {
         for name in whole.iter().chain(&["cc", "sched"]) {
