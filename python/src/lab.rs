@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use manypath_lab::{
-    Case, Engine, EngineKind, Experiment, LabError as Refused, Mode, Plan, Results, Run, Store, Verdict, chosen,
-    engine, nearest, runs_needed, short,
+    Case, Engine, EngineKind, Experiment, Failure, LabError as Refused, Mode, Plan, Results, Run, Store, Verdict,
+    chosen, engine, nearest, runs_needed, short,
 };
 use manypath_output::{Table as GivenTable, Values};
 use pyo3::exceptions::PyValueError;
@@ -23,6 +23,8 @@ pub(crate) struct Outcome {
     made: usize,
     /// Runs that were there already.
     held: usize,
+    /// Runs that the engine cannot make, and why.
+    skipped: Vec<(String, String)>,
     /// Runs that failed, and why.
     failures: Vec<(String, String)>,
 }
@@ -30,7 +32,8 @@ pub(crate) struct Outcome {
 #[pymethods]
 impl Outcome {
     fn __repr__(&self) -> String {
-        format!("<Outcome: {} made, {} there already, {} failed>", self.made, self.held, self.failures.len())
+        let (skipped, failed) = (self.skipped.len(), self.failures.len());
+        format!("<Outcome: {} made, {} there already, {skipped} skipped, {failed} failed>", self.made, self.held)
     }
 }
 
@@ -138,7 +141,8 @@ pub(crate) fn lab_run(
         return Err(raise::<LabError>("none of these runs on that engine: manypath.lab.list() says which do"));
     }
     let (stop, total) = (AtomicBool::new(false), plans.iter().map(|(plan, _)| plan.cost()).sum::<f64>());
-    let (mut outcome, mut raised, mut done) = (Outcome { made: 0, held: 0, failures: Vec::new() }, None, 0.0);
+    let mut outcome = Outcome { made: 0, held: 0, skipped: Vec::new(), failures: Vec::new() };
+    let (mut raised, mut done) = (None, 0.0);
     for (plan, carrier) in &plans {
         let mut hear = |run: &Run| {
             done += run.cost;
@@ -154,7 +158,9 @@ pub(crate) fn lab_run(
         let part = py.detach(|| plan.carry_out(carrier.as_ref(), jobs, &store, &stop, &mut hear)).map_err(lab)?;
         outcome.made += part.made;
         outcome.held += part.held;
-        outcome.failures.extend(part.failures.into_iter().map(|failure| (failure.run, failure.reason)));
+        let pair = |failure: Failure| (failure.run, failure.reason);
+        outcome.skipped.extend(part.skipped.into_iter().map(pair));
+        outcome.failures.extend(part.failures.into_iter().map(pair));
         if let Some(raised) = raised {
             return Err(raised);
         }

@@ -54,7 +54,7 @@ def test_an_experiment_from_run_to_verdict(places):
     assert before["verdict"].tolist() == ["not run"]
     heard = []
     outcome = manypath.lab.run("two", jobs=2, progress=heard.append, **places)
-    assert (outcome.made, outcome.held, outcome.failures) == (4, 0, [])
+    assert (outcome.made, outcome.held, outcome.skipped, outcome.failures) == (4, 0, [], [])
     assert len(heard) == 4 and heard[-1] == pytest.approx(1.0) and heard == sorted(heard)
     assert manypath.lab.run("two", **places).made == 0
     claims = manypath.lab.check("two", **places)
@@ -101,3 +101,12 @@ def test_the_repositorys_experiments_are_found(repository, monkeypatch):
     assert len(listed) > 20 and {"mpcc", "tccc", "stms", "mp-ol", "uni-mptcp"} >= set(listed["paper"])
     mpcc = manypath.lab.list("mpcc")
     assert 0 < len(mpcc) < len(listed) and set(mpcc["paper"]) == {"mpcc"}
+
+
+def test_runs_that_an_engine_cannot_make_are_said(places):
+    text = EXPERIMENT.replace("[[axis]]", 'engines = ["sim", "quic"]\n[[axis]]', 1)
+    source = '[[scenario.source]]\nname = "noise"\nroute = ["link1"]\nrate = "1Mbit"\n\n[metric.goodput]'
+    (places["experiments"] / "two.toml").write_text(text.replace("[metric.goodput]", source))
+    outcome = manypath.lab.run("two", engine="quic", **places)
+    assert (outcome.made, len(outcome.skipped), outcome.failures) == (0, 4, [])
+    assert "sources that do not react" in outcome.skipped[0][1] and "4 skipped" in repr(outcome)
