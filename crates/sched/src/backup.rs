@@ -51,6 +51,8 @@ pub struct Backup {
     engaged: Option<f64>,
     /// Since when there has been a backlog.
     backlog_since: Option<Time>,
+    /// When a tier was last engaged.
+    engaged_at: Time,
     /// When a tier was last engaged or given up, or the dearest engaged one last sent.
     changed_at: Time,
     /// Why the last decision was taken.
@@ -60,7 +62,14 @@ pub struct Backup {
 impl Backup {
     /// A scheduler with these parameters, with only the cheapest subflows engaged.
     pub const fn new(config: Config) -> Self {
-        Self { config, engaged: None, backlog_since: None, changed_at: Time::ZERO, reason: reason::NOTHING_YET }
+        Self {
+            config,
+            engaged: None,
+            backlog_since: None,
+            engaged_at: Time::ZERO,
+            changed_at: Time::ZERO,
+            reason: reason::NOTHING_YET,
+        }
     }
 
     /// Gives up the dearest engaged tier if it has sent nothing for long enough.
@@ -80,9 +89,10 @@ impl Backup {
             return;
         };
         // Each tier is given its own time to work the backlog off.
-        let since = if self.engaged.is_some() { since.max(self.changed_at) } else { since };
+        let since = if self.engaged.is_some() { since.max(self.engaged_at) } else { since };
         if now.since(since) >= self.config.engage {
             self.engaged = Some(next);
+            self.engaged_at = now;
             self.changed_at = now;
         }
     }
@@ -127,11 +137,15 @@ impl Backup {
             return;
         };
         let since = *self.backlog_since.get_or_insert(now);
-        self.engage(now, view, self.engaged.unwrap_or(cheapest), since);
+        // Those that are engaged already may yet take more.
+        let limit = self.engaged.unwrap_or(cheapest);
+        if have_queues(view, limit) {
+            self.engage(now, view, limit, since);
+        }
     }
 }
 
-/// Whether all usable subflows of this cost have at least a round trip's data in their paths' queues.
+/// Whether all usable subflows up to this cost have at least a round trip's data in their paths' queues.
 fn have_queues(view: &View, cost: f64) -> bool {
     let mut tier = view.usable().filter(|subflow| subflow.cost <= cost);
     tier.all(|subflow| subflow.srtt.is_some_and(|srtt| is_queue(subflow, srtt)))
@@ -217,9 +231,22 @@ mod tests {
         // The cheap subflow keeps its precedence.
         let open = view([costing(0, 50, 1.0, 9), costing(1, 10, 5.0, 0), costing(2, 10, 9.0, 0)]);
         assert_eq!(scheduler.pick(at(1_600), &open, &queue), send(0, 0));
-        // The second tier is full too: the third comes half a second after the second last sent.
+        // The second tier is full too: the third comes half a second after the second.
         let fuller = view([costing(0, 50, 1.0, 10), costing(1, 10, 5.0, 10), costing(2, 10, 9.0, 0)]);
         assert_eq!(scheduler.pick(at(1_999), &fuller, &queue), Choice::Wait);
+        assert_eq!(scheduler.pick(at(2_000), &fuller, &queue), send(2, 0));
+    }
+
+    #[test]
+    fn a_tier_that_sends_all_the_time_does_not_put_the_next_one_off() {
+        let full = view([costing(0, 50, 1.0, 10), costing(1, 10, 5.0, 0), costing(2, 10, 9.0, 0)]);
+        let fuller = view([costing(0, 50, 1.0, 10), costing(1, 10, 5.0, 10), costing(2, 10, 9.0, 0)]);
+        let (mut scheduler, queue) = (backup(), queue(9, 9));
+        scheduler.pick(at(1_000), &full, &queue);
+        for ms in [1_500, 1_700, 1_900, 1_999] {
+            assert_eq!(scheduler.pick(at(ms), &full, &queue), send(1, 0));
+            assert_eq!(scheduler.pick(at(ms), &fuller, &queue), Choice::Wait);
+        }
         assert_eq!(scheduler.pick(at(2_000), &fuller, &queue), send(2, 0));
     }
 
