@@ -318,8 +318,9 @@ impl ClientArgs {
     }
 }
 
-/// Fails if no path can come up: the transport would wait for an interface or an address to appear until it gives the server up.
-/// Beside a path that can come up it may wait, and says so: a modem may be plugged in later, and a name may be misspelt.
+/// Fails if no path can come up: the transport would wait for an interface or an address to appear until it gives the
+/// server up. Beside a path that can come up it may wait, and says so: a modem may be plugged in later, and a name may
+/// be misspelt.
 async fn check_places(paths: &[PathConfig], server: SocketAddr) -> Result<()> {
     let mut absent = Vec::new();
     for path in paths {
@@ -327,8 +328,8 @@ async fn check_places(paths: &[PathConfig], server: SocketAddr) -> Result<()> {
         absent.extend(match &path.bind {
             Bind::Interface(name) => is_absent(name).await.then(|| format!("no interface is called '{name}'")),
             Bind::Address(address) if address.is_ipv4() != remote.is_ipv4() => bail!(
-                "path {}: {address} and the server's {} are of different families: write --path {address}@REMOTE with an \
-                 address of the server's of that family, or leave the path out",
+                "path {}: {address} and the server's {} are of different families: write --path {address}@REMOTE with \
+                 an address of the server's of that family, or leave the path out",
                 path.name,
                 remote.ip()
             ),

@@ -6,7 +6,8 @@
 //! `thiserror` writes the code of the typed ones below; `rustix` locks, kills and detaches for `emu`; `tokio` drives the transport and the signals; `cap-std` and
 //! `cap-fs-ext` open files beneath a folder and nowhere else; `sha2` verifies transfers; `indicatif` draws progress bars;
 //! `serde` and `serde_json` write JSON; `tracing` and `tracing-subscriber` are the log; `rand_xoshiro` (with
-//! `rand_core`) makes the demonstration's file, and `tempfile` the folder it lives in; `socket2` binds to a device. The others are our own crates.
+//! `rand_core`) makes the demonstration's file, and `tempfile` the folder it lives in; `socket2` binds to a device.
+//! The others are our own crates.
 
 // It panics where standard error cannot be written to: `output::note` does not.
 #![deny(clippy::print_stderr)]

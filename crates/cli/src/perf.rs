@@ -240,9 +240,9 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
 /// When a measurement began, and the counters then.
 type Beginning = (Instant, ConnectionStats);
 
-/// One flow's part, which begins the measurement if it is the first that the server is ready for. Flows do not wait for each
-/// other: what one is sent and does not read fills the window of all. Returns the bytes received, and those that the sender's
-/// connection has sent again.
+/// One flow's part, which begins the measurement if it is the first that the server is ready for. Flows do not wait for
+/// each other: what one is sent and does not read fills the window of all. Returns the bytes received, and those that
+/// the sender's connection has sent again.
 async fn one_flow(
     connection: Connection,
     side: Side,

@@ -137,7 +137,8 @@ struct Asked {
     hash: Hash,
 }
 
-/// Asks the server to take the file, again and again while another transfer has it: one that broke off has it for a while.
+/// Asks the server to take the file, again and again while another transfer has it: one that broke off has it for a
+/// while.
 async fn ask(args: &Args, path: &str, size: u64, connection: &Connection) -> Result<Asked> {
     let first = Instant::now();
     let mut told = false;

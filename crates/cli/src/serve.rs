@@ -146,9 +146,9 @@ fn own_addresses(v6: bool) -> Vec<IpAddr> {
     vec![if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }]
 }
 
-/// The address that packets to elsewhere get, or those that leave by an interface: for IPv4 Linux takes what has no route for a
-/// neighbour then. Connecting a UDP socket looks it up and sends nothing; the destinations are those of RFC 5737 and RFC 3849,
-/// which nobody has.
+/// The address that packets to elsewhere get, or those that leave by an interface: for IPv4 Linux takes what has no
+/// route for a neighbour then. Connecting a UDP socket looks it up and sends nothing; the destinations are those of RFC
+/// 5737 and RFC 3849, which nobody has.
 fn outward_address(interface: Option<&str>, v6: bool) -> Option<IpAddr> {
     let (from, to) = if v6 { ("[::]:0", "[2001:db8::1]:9") } else { ("0.0.0.0:0", "192.0.2.1:9") };
     let socket = UdpSocket::bind(from).ok()?;
@@ -159,8 +159,8 @@ fn outward_address(interface: Option<&str>, v6: bool) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// The addresses in `/proc/net/if_inet6` that count everywhere: 32 digits, and in the fourth field the scope, of which 0 is the
-/// global one (proc_net(5)).
+/// The addresses in `/proc/net/if_inet6` that count everywhere: 32 digits, and in the fourth field the scope, of which
+/// 0 is the global one (proc_net(5)).
 fn global_in(table: &str) -> BTreeSet<IpAddr> {
     let global = table.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();

@@ -227,8 +227,8 @@ fn a_name_that_is_too_long_is_named_as_the_cause() {
 #[test]
 fn without_a_default_route_the_addresses_of_interfaces_are_told() {
     let place = Place::new();
-    let script = "ip link set lo up && ip link add a0 type veth peer name b0 && ip link set a0 up && ip link set b0 up && \
-                  ip addr add 10.77.0.1/24 dev a0 && ip addr add fd77::1/64 dev a0 nodad && \
+    let script = "ip link set lo up && ip link add a0 type veth peer name b0 && ip link set a0 up && \
+                  ip link set b0 up && ip addr add 10.77.0.1/24 dev a0 && ip addr add fd77::1/64 dev a0 nodad && \
                   exec \"$0\" serve \"$1\" --state \"$2\" --listen 0.0.0.0:4433 --listen [::]:4434";
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--net", "sh", "-ec", script, env!("CARGO_BIN_EXE_manypath")]);

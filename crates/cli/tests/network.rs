@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use support::{Place, Said, skip};
 
-/// Makes two namespaces with a link between them, `a0` with 10.88.0.1 here and `b0` with 10.88.0.2 there, and a server of measurements
-/// there. `$0` is the program, `$1` a folder.
+/// Makes two namespaces with a link between them, `a0` with 10.88.0.1 here and `b0` with 10.88.0.2 there, and a server
+/// of measurements there. `$0` is the program, `$1` a folder.
 const NETWORK: &str = r#"
 unshare --net sleep 60 >/dev/null 2>&1 & far=$!
 trap 'kill $far' EXIT

@@ -331,7 +331,8 @@ async fn watch_path(client: &Client, path: &PathConfig, up: &dial::Up) {
             let state = &*up.engine.lock();
             state.paths.is_failed(up.key, state.session.view())
         };
-        // QUIC sends from the address it began with: without it the path is dead, which an end that only receives is slow to notice.
+        // QUIC sends from the address it began with: without it the path is dead, which an end that only receives is
+        // slow to notice.
         if changed && socket::source(&path.bind, client.remote(path)).ok() != Some(up.source) {
             return;
         }

@@ -217,9 +217,9 @@ fn listen(address: SocketAddr, shared: &Shared) -> std::io::Result<(Endpoint, So
     Ok((Endpoint::new(config, Some(shared.quic.clone()), socket, Arc::new(QuicRuntime))?, address))
 }
 
-/// Settings that a server which was started anew makes again: it knows the connection ids of the one before, and answers them
-/// with stateless resets (RFC 9000 section 10.3), so that clients need not wait for an answer until they give up. No two
-/// endpoints have the same: one would tell the reset tokens of the other (section 21.11).
+/// Settings that a server which was started anew makes again: it knows the connection ids of the one before, and
+/// answers them with stateless resets (RFC 9000 section 10.3), so that clients need not wait for an answer until they
+/// give up. No two endpoints have the same: one would tell the reset tokens of the other (section 21.11).
 fn endpoint_config(key: &Key, address: SocketAddr) -> EndpointConfig {
     let derived = |what: &str| hmac::sign(key, format!("manypath {what} {address}").as_bytes());
     let mut of_ids = [0; 8];

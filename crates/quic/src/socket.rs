@@ -33,8 +33,8 @@ pub(crate) fn path(bind: &Bind, remote: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// The address that packets of a path to `remote` would leave from now, or why they cannot leave, which QUIC does not tell.
-/// Connecting a UDP socket looks it up and sends nothing.
+/// The address that packets of a path to `remote` would leave from now, or why they cannot leave, which QUIC does not
+/// tell. Connecting a UDP socket looks it up and sends nothing.
 pub(crate) fn source(bind: &Bind, remote: SocketAddr) -> io::Result<IpAddr> {
     let socket = path(bind, remote)?;
     socket.connect(remote)?;

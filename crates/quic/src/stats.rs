@@ -13,7 +13,8 @@ pub enum PathState {
     Active,
     /// Nothing is heard on it; it is probed until something is.
     Failed,
-    /// A client's path that was taken away, or whose interface leads out no more. What it carried counts on if it comes back.
+    /// A client's path that was taken away, or whose interface leads out no more. What it carried counts on if it comes
+    /// back.
     Removed,
 }
 

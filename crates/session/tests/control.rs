@@ -255,7 +255,8 @@ fn a_round_trip_beyond_the_timeout_is_learnt_from_probes() {
     assert!(view.delivered > Bytes::ZERO, "what left once the trip was known");
 }
 
-/// The times, in milliseconds, at which a session asks for windows. All that it sends arrives, and is acknowledged at once.
+/// The times, in milliseconds, at which a session asks for windows. All that it sends arrives, and is acknowledged at
+/// once.
 fn asks(session: &mut Session, from: u64, to: u64, window_end: u64) -> Vec<u64> {
     let mut asks = Vec::new();
     for ms in from..to {
