@@ -36,10 +36,13 @@ impl AckDuty {
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
     }
 
-    /// Data moved the left edge on another path: tell it here too, soon.
-    pub(crate) fn on_left_edge(&mut self, now: Time, left: DataSeq) {
+    /// Data moved the left edge on another path: tell it here too, soon. `slower`: the round trip, where it is longer than that
+    /// path's. Then what is told here comes late, and is for the case that the other's acknowledgements are lost; told as often as
+    /// elsewhere it would fill a path that is slow for want of capacity.
+    pub(crate) fn on_left_edge(&mut self, now: Time, left: DataSeq, slower: Option<Duration>) {
         if left > self.told {
-            let at = self.last_sent.map_or(now, |last| now.max(last + SPREAD_INTERVAL));
+            let interval = slower.unwrap_or_default().max(SPREAD_INTERVAL);
+            let at = self.last_sent.map_or(now, |last| now.max(last + interval));
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
         }
     }
@@ -172,13 +175,16 @@ mod tests {
     #[test]
     fn acknowledgements_for_other_paths_are_spread() {
         let mut duty = AckDuty::default();
-        duty.on_left_edge(Time::from_millis(10), DataSeq(5));
+        duty.on_left_edge(Time::from_millis(10), DataSeq(5), None);
         assert_eq!(duty.due, Some(Time::from_millis(10)));
         duty.take(Time::from_millis(10), DataSeq(5));
-        duty.on_left_edge(Time::from_millis(10), DataSeq(5));
+        duty.on_left_edge(Time::from_millis(10), DataSeq(5), None);
         assert_eq!(duty.due, None);
-        duty.on_left_edge(Time::from_millis(10), DataSeq(6));
+        duty.on_left_edge(Time::from_millis(10), DataSeq(6), None);
         assert_eq!(duty.due, Some(Time::from_millis(11)));
+        duty.take(Time::from_millis(11), DataSeq(6));
+        duty.on_left_edge(Time::from_millis(12), DataSeq(7), Some(Duration::from_millis(40)));
+        assert_eq!(duty.due, Some(Time::from_millis(51)));
     }
 
     #[test]

@@ -207,8 +207,10 @@ impl Session {
             due = path.ack.due;
         }
         if left > left_before && self.config.carriage == Carriage::Datagrams {
+            let here = self.view.get(id).and_then(|view| view.srtt);
             for path in self.paths.iter_mut().flatten().filter(|path| path.id != id) {
-                path.ack.on_left_edge(now, left);
+                let slower = path.rtt.srtt().filter(|srtt| here.is_some_and(|here| *srtt > here));
+                path.ack.on_left_edge(now, left, slower);
                 due = due.into_iter().chain(path.ack.due).min();
             }
         }

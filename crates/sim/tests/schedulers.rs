@@ -81,7 +81,7 @@ fn a_path_whose_round_trip_rose_for_a_while_is_used_again() {
 #[test]
 fn blest_uses_both_paths_with_paced_controllers() {
     let links = [("30Mbit", "10ms", "100packets", ""), ("30Mbit", "30ms", "100packets", "")];
-    for cc in ["bbr", "bbr3", "mpcc-loss"] {
+    for cc in ["bbr", "bbr3"] {
         let connection =
             format!("cc = \"{cc}\"\nscheduler = \"blest\"\nsend-buffer = \"1MiB\"\nreceive-buffer = \"1MiB\"");
         let (alone, both) = (goodput(&links[..1], &connection), goodput(&links, &connection));
@@ -104,4 +104,18 @@ fn backup_uses_the_dearer_path_where_the_cheaper_one_s_queue_holds_all_there_is(
         both > 0.99 * cheap && both < 1.06 * cheap,
         "{both:.1} Mbit/s over both, {cheap:.1} over the cheaper alone"
     );
+}
+
+/// What is acknowledged by way of a slow path leaves room on it for what it carries itself.
+#[test]
+fn acknowledgements_of_other_paths_do_not_fill_a_slow_one() {
+    let text = "duration = \"30s\"\nwarmup = \"10s\"\n\
+        [[link]]\nname = \"slow\"\nrate = \"1Mbit\"\ndelay = \"20ms\"\nqueue = \"10MB\"\n\
+        [[link]]\nname = \"a\"\nrate = \"40Mbit\"\ndelay = \"10ms\"\nqueue = \"50packets\"\nloss = \"0.1%\"\n\
+        [[link]]\nname = \"b\"\nrate = \"40Mbit\"\ndelay = \"15ms\"\nqueue = \"50packets\"\nloss = \"0.1%\"\n\
+        [[connection]]\nname = \"c\"\ncc = \"bbr\"\npath = [{ route = [\"slow\"] }, { route = [\"a\"] }, { route = [\"b\"] }]\n";
+    let scenario = manypath_scenario::parse(text, "acks.toml", Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
+    let report = run(&scenario, 1).unwrap();
+    let back = report.links.iter().find(|link| link.name == "slow/back").unwrap();
+    assert!(back.queueing_mean_s.unwrap() < 0.01, "{back:?}");
 }
