@@ -40,9 +40,9 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample of a path that carried nothing for a while. What was measured before tells of that time, and samples
-    /// are too few now to be averaged: this one stands for itself as the first one did, and the deviation is at most what
-    /// it would be after a first one (RFC 6298 s2.2).
+    /// Takes a sample of a path that carried nothing for a while. What was measured before tells of that time, and
+    /// samples are too few now to be averaged: this one stands for itself as the first one did, and the deviation is at
+    /// most what it would be after a first one (RFC 6298 s2.2).
     pub fn on_idle_sample(&mut self, sample: Duration) {
         self.on_sample(sample, Duration::ZERO);
         self.srtt = Some(sample);

@@ -3,17 +3,18 @@
 //! The subflows of the least cost always send: the lowest smoothed RTT with room first. Dearer ones come in a tier at
 //! a time, in the order of cost:
 //!
-//! * a tier is *engaged* when there has been a backlog for `engage` without a break. A backlog lasts as long as no decision
-//!   finds all pending data sent. It may also stand in the network: where a controller fills a deep queue, the cheap paths take all
-//!   that the windows let go, and the rest has not even been written. So what holds up the window counts where the cheapest
-//!   subflows' round trips are twice their shortest;
-//! * an engaged tier sends when the cheaper subflows lack room and the backlog is older than a round trip of the fastest
-//!   cheapest subflow: bursts that the cheap paths can work off do not count. A cheaper subflow then lacks room also where its
-//!   queue would hold the dearer ones up: what it holds, and what they send until that has left, must fit into half of the window;
+//! * a tier is *engaged* when there has been a backlog for `engage` without a break. A backlog lasts as long as no
+//!   decision finds all pending data sent. It may also stand in the network: where a controller fills a deep queue, the
+//!   cheap paths take all that the windows let go, and the rest has not even been written. So what holds up the window
+//!   counts where the cheapest subflows' round trips are twice their shortest;
+//! * an engaged tier sends when the cheaper subflows lack room and the backlog is older than a round trip of the
+//!   fastest cheapest subflow: bursts that the cheap paths can work off do not count. A cheaper subflow then lacks room
+//!   also where its queue would hold the dearer ones up: what it holds, and what they send until that has left, must
+//!   fit into half of the window;
 //! * a tier that has sent nothing for `release` is disengaged, and the next backlog must again last for `engage`.
 //!
-//! It waits while the cheaper subflows lack room and no dearer one may send, or has room; what is in flight asks again. The
-//! backup flag (RFC 8684 s3.3.8) comes before cost: a flagged subflow is not usable while an unflagged one is.
+//! It waits while the cheaper subflows lack room and no dearer one may send, or has room; what is in flight asks again.
+//! The backup flag (RFC 8684 s3.3.8) comes before cost: a flagged subflow is not usable while an unflagged one is.
 //!
 //! The rule is this project's own.
 
@@ -25,7 +26,8 @@ use crate::queue::Queue;
 use crate::reason;
 use crate::scheduler::{Choice, Scheduler};
 
-/// The share of the window that a cheaper subflow's queue may take so: in the rest the dearer ones grow to what they could send.
+/// The share of the window that a cheaper subflow's queue may take so: in the rest the dearer ones grow to what they
+/// could send.
 const SPARED: f64 = 0.5;
 
 /// Parameters.
@@ -156,8 +158,8 @@ fn is_queue(subflow: &SubflowView, round_trip: Duration) -> bool {
     round_trip / 2 >= subflow.min_rtt
 }
 
-/// Whether the queue that a subflow has on its path holds up dearer ones, up to cost `limit`: the window has to hold all that it
-/// carries and all that they send until that has left.
+/// Whether the queue that a subflow has on its path holds up dearer ones, up to cost `limit`: the window has to hold
+/// all that it carries and all that they send until that has left.
 fn is_in_the_way(subflow: &SubflowView, limit: f64, view: &View, queue: &Queue) -> bool {
     let dearer = view.usable().filter(|other| subflow.cost < other.cost && other.cost <= limit);
     let rate: f64 = dearer.map(bandwidth).sum();
@@ -306,8 +308,8 @@ mod tests {
 
     #[test]
     fn an_engaged_subflow_is_not_held_up_by_a_cheaper_one_s_queue() {
-        // 100 segments leave the cheap path within 103 ms; the dear one sends 10 in 10 ms, 106 kB in that time. With what the
-        // cheap one holds that is 209 kB.
+        // 100 segments leave the cheap path within 103 ms; the dear one sends 10 in 10 ms, 106 kB in that time. With
+        // what the cheap one holds that is 209 kB.
         let paths = |held| view([with_queue(103, 1.0, held), costing(1, 10, 5.0, 0)]);
         let pick = |held, window| {
             let mut scheduler = Backup { engaged: Some(5.0), ..backup() };

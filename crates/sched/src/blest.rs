@@ -4,12 +4,13 @@
 //! the connection's window: what the fastest subflow could send while the segment is on its slow way, times `lambda`, must
 //! fit into the window beside what the slow subflow holds. Otherwise it waits for the fastest subflow.
 //!
-//! `lambda` grows by 0.04 when the window was held up all the same since the last look, and shrinks by 0.01 when not, at most
-//! once per the slow subflow's smallest smoothed RTT, within 1 and 1.3. Two things differ. A paced subflow sends no more than its rate
-//! allows, whatever its window, which is not meant to be reached and knows no slow start. And the extremes of the
-//! smoothed RTT are those of the last five to ten seconds: the kernel's are those of the connection's life, so that a path whose round trip
-//! once rose would be left out for ever. Opportunistic retransmission and penalisation as in
-//! [`minrtt_pr`](crate::minrtt_pr), as in the kernel: it is what tells that the window was held up.
+//! `lambda` grows by 0.04 when the window was held up all the same since the last look, and shrinks by 0.01 when not,
+//! at most once per the slow subflow's smallest smoothed RTT, within 1 and 1.3. Two things differ. A paced subflow
+//! sends no more than its rate allows, whatever its window, which is not meant to be reached and knows no slow start.
+//! And the extremes of the smoothed RTT are those of the last five to ten seconds: the kernel's are those of the
+//! connection's life, so that a path whose round trip once rose would be left out for ever. Opportunistic
+//! retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel: it is what tells that the
+//! window was held up.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
@@ -27,8 +28,8 @@ const MAX_LAMBDA: f64 = 1.3;
 const GAIN: f64 = 0.04;
 /// What `lambda` loses when it was not (kernel `dyn_lambda_good`).
 const LOSS: f64 = 0.01;
-/// So long, and at most twice as long, an extreme of the smoothed RTT is remembered: more than windows take from a loss to
-/// the next.
+/// So long, and at most twice as long, an extreme of the smoothed RTT is remembered: more than windows take from a loss
+/// to the next.
 const MEMORY: Duration = Duration::from_secs(5);
 /// Doublings of a window in slow start counted at most (kernel).
 const MAX_DOUBLINGS: u64 = 16;

@@ -8,9 +8,11 @@
 //! * `R_s max(k, W_s) / W_s >= 2 R_f + delta`: `s` would take longer than two rounds of `f`.
 //!
 //! `waiting` is 1 from when both held until the first no longer does: hysteresis. `sigma` is the RTT's mean deviation
-//! (RFC 9002 s5.3); the kernel's `rttvar` has a floor of 200 ms, which is an artefact of its retransmission timer and left
-//! out. A paced controller's window is held wide open, and what was given to a subflow may wait for its pacer: there `W` is what the
-//! rate sends in a round trip, `k` counts what waits on the subflow too, and `R_s` grows by the time that it waits on `s`. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel.
+//! (RFC 9002 s5.3); the kernel's `rttvar` has a floor of 200 ms, which is an artefact of its retransmission timer and
+//! left out. A paced controller's window is held wide open, and what was given to a subflow may wait for its pacer:
+//! there `W` is what the rate sends in a round trip, `k` counts what waits on the subflow too, and `R_s` grows by the
+//! time that it waits on `s`. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as
+//! in the kernel.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
@@ -211,7 +213,8 @@ mod tests {
         // What waits on the fast one is before them.
         fast.queued = bytes(1);
         assert!(!ecf().waits_for(&fast, &slow, bytes(89)) && ecf().waits_for(&fast, &slow, bytes(88)));
-        // Five that wait on the slow one take it half a round trip: 300 = 20 (1 + 14), one of them waiting on the fast one.
+        // Five that wait on the slow one take it half a round trip: 300 = 20 (1 + 14), one of them waiting on the fast
+        // one.
         slow.queued = bytes(5);
         assert!(!ecf().waits_for(&fast, &slow, bytes(140)) && ecf().waits_for(&fast, &slow, bytes(138)));
         // 1.25 * 300 = 375 = 20 (1 + 17.75).

@@ -1,9 +1,10 @@
 //! The lowest-RTT-first scheduler: the default of Linux MPTCP before 5.6 without its opportunistic retransmission
 //! (`reference` name "minRTT").
 //!
-//! Data goes on the usable subflow with the smallest smoothed RTT that has room in its window, lost data too: it holds up all
-//! that was sent after it. Only what was lost again prefers a subflow other than the last that carried it, which may be one
-//! that swallows it for a reason of its own (packets of a size). It waits only while no usable subflow has room.
+//! Data goes on the usable subflow with the smallest smoothed RTT that has room in its window, lost data too: it holds
+//! up all that was sent after it. Only what was lost again prefers a subflow other than the last that carried it, which
+//! may be one that swallows it for a reason of its own (packets of a size). It waits only while no usable subflow has
+//! room.
 
 use manypath_core::{Duration, SubflowView, Time, View};
 
@@ -37,8 +38,8 @@ pub(crate) fn fastest<'a>(candidates: impl Iterator<Item = &'a SubflowView>) -> 
     candidates.min_by_key(|subflow| (subflow.srtt.unwrap_or(Duration::ZERO), subflow.id))
 }
 
-/// The subflow that this scheduler would give the queue's head to, among those with room that `available` admits. What was
-/// lost again prefers subflows other than the last that carried it.
+/// The subflow that this scheduler would give the queue's head to, among those with room that `available` admits. What
+/// was lost again prefers subflows other than the last that carried it.
 pub(crate) fn fastest_for_head<'a>(
     view: &'a View,
     queue: &Queue,
@@ -71,7 +72,8 @@ pub(crate) fn slower_with_room<'a>(view: &'a View, fast: &SubflowView) -> impl I
     })
 }
 
-/// What the subflow sends in bytes a second: its window a round trip, or its pacing rate if that is less; zero if unknown.
+/// What the subflow sends in bytes a second: its window a round trip, or its pacing rate if that is less; zero if
+/// unknown.
 pub(crate) fn bandwidth(subflow: &SubflowView) -> f64 {
     let window = subflow.srtt.map_or(0.0, |srtt| (subflow.cwnd / srtt).as_bytes_per_sec());
     subflow.pacing.map_or(window, |pacing| window.min(pacing.as_bytes_per_sec()))

@@ -288,9 +288,9 @@ impl Queue {
         self.segments.insert(at, segment);
     }
 
-    /// Records that a subflow's copy of a range is off that subflow: acknowledged by the carrier (`delivered`), or given
-    /// up, whether it was lost or never left: then the subflow does not count as one that carried it. What has no copy left
-    /// under way and was not delivered becomes lost. Returns the bytes that became lost.
+    /// Records that a subflow's copy of a range is off that subflow: acknowledged by the carrier (`delivered`), or
+    /// given up, whether it was lost or never left: then the subflow does not count as one that carried it. What has no
+    /// copy left under way and was not delivered becomes lost. Returns the bytes that became lost.
     pub fn on_copy_ended(&mut self, range: DataRange, subflow: SubflowId, delivered: bool) -> u64 {
         let mut newly_lost = 0;
         self.for_each_segment(range, |segment, held, lost| {

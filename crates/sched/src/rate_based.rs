@@ -1,9 +1,10 @@
 //! The scheduler for pacing-based congestion control of MPCC (paper 000 s6).
 //!
 //! A paced controller's window is wide, so that the lowest-RTT rule alone would give everything to one subflow. Here a
-//! subflow is unavailable while at least a share (10%) of what it sends in a round trip at its pacing rate is queued on it and
-//! not sent. Among the available ones with room the lowest smoothed RTT sends; what was lost again prefers a subflow that was
-//! not the last to carry it. Subflows without a pacing rate are governed by their window alone: then this is `minrtt`.
+//! subflow is unavailable while at least a share (10%) of what it sends in a round trip at its pacing rate is queued on
+//! it and not sent. Among the available ones with room the lowest smoothed RTT sends; what was lost again prefers a
+//! subflow that was not the last to carry it. Subflows without a pacing rate are governed by their window alone: then
+//! this is `minrtt`.
 //!
 //! It waits while every usable subflow lacks room or has enough queued. What is queued is sent as time passes, which asks
 //! again. A subflow with nothing queued is always available, so that a low rate never starves one.

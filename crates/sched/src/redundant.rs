@@ -1,10 +1,10 @@
 //! Redundant: every subflow carries everything.
 //!
 //! Each subflow goes through the data in order at its own pace: it sends a copy of the lowest segment that it has not
-//! carried and the receiver has not acknowledged, or new data where it has caught up. So the first copy to arrive counts,
-//! and a slow subflow skips what arrived meanwhile. The goodput is that of the fastest path, the delay the least of all.
-//! What a subflow loses it carries again, whether or not a copy is under way elsewhere: that may wait in the queue of a path
-//! many times slower. Data whose every copy was lost goes first.
+//! carried and the receiver has not acknowledged, or new data where it has caught up. So the first copy to arrive
+//! counts, and a slow subflow skips what arrived meanwhile. The goodput is that of the fastest path, the delay the
+//! least of all. What a subflow loses it carries again, whether or not a copy is under way elsewhere: that may wait in
+//! the queue of a path many times slower. Data whose every copy was lost goes first.
 //!
 //! Of several subflows with something to carry, the one with the lowest smoothed RTT goes first. It waits only while
 //! every usable subflow lacks room or has carried all there is.

@@ -36,9 +36,9 @@ impl AckDuty {
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
     }
 
-    /// Data moved the left edge on another path: tell it here too, soon. `slower`: the round trip, where it is longer than that
-    /// path's. Then what is told here comes late, and is for the case that the other's acknowledgements are lost; told as often as
-    /// elsewhere it would fill a path that is slow for want of capacity.
+    /// Data moved the left edge on another path: tell it here too, soon. `slower`: the round trip, where it is longer
+    /// than that path's. Then what is told here comes late, and is for the case that the other's acknowledgements are
+    /// lost; told as often as elsewhere it would fill a path that is slow for want of capacity.
     pub(crate) fn on_left_edge(&mut self, now: Time, left: DataSeq, slower: Option<Duration>) {
         if left > self.told {
             let interval = slower.unwrap_or_default().max(SPREAD_INTERVAL);

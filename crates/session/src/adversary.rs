@@ -524,7 +524,8 @@ fn a_path_that_returns_is_used_again() {
 fn an_end_that_only_receives_notices_a_dead_path_and_sends_its_windows_elsewhere() {
     let death = Time::from_millis(1_500);
     let dying = Hostility { dead: Some((death, Time::MAX)), unreported: 1.0, ..calm(5) };
-    // What the receiver writes, its end of the flow, leaves by the first path; it has probed the second, and prefers it.
+    // What the receiver writes, its end of the flow, leaves by the first path; it has probed the second, and prefers
+    // it.
     let mut duel = duel(vec![calm(30), dying], 1 << 34);
     duel.plan.answer = 0;
     duel.run(Duration::from_millis(1_500)).unwrap_err();

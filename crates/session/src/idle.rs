@@ -2,9 +2,9 @@
 //!
 //! A scheduler that leaves a path out for its round trip would never hear that it is short again, and an end that only
 //! receives knows no round trip at all to choose the path of its windows by. So while data moves, usable paths that
-//! carry none of it and were not measured for a second are probed, where there are several. A probe that is not answered is no
-//! sign of failure, as one packet on an otherwise idle path may be lost: keep-alive and data are for that. It only makes the
-//! next one wait for twice as long.
+//! carry none of it and were not measured for a second are probed, where there are several. A probe that is not
+//! answered is no sign of failure, as one packet on an otherwise idle path may be lost: keep-alive and data are for
+//! that. It only makes the next one wait for twice as long.
 
 use manypath_core::{Duration, SubflowId, SubflowState, SubflowView, Time};
 
@@ -14,8 +14,8 @@ use crate::path::Path;
 use crate::record::Record;
 use crate::session::Session;
 
-/// So long a measurement holds (RFC 6298 s2.4: no shorter silence is a timeout), and so long after the last data a session
-/// counts as moving some.
+/// So long a measurement holds (RFC 6298 s2.4: no shorter silence is a timeout), and so long after the last data a
+/// session counts as moving some.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is known of the age of a path's round trip.

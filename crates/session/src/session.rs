@@ -382,9 +382,9 @@ impl Session {
         self.quiet_until = self.quiet_until.min(at);
     }
 
-    /// Where control records without a path of their own go: the fastest usable path, or any that is open. A path that says
-    /// nothing when asked comes last: it may be dead, and an end that sends no data has no other sign of that. Before it comes
-    /// one that was not measured yet.
+    /// Where control records without a path of their own go: the fastest usable path, or any that is open. A path that
+    /// says nothing when asked comes last: it may be dead, and an end that sends no data has no other sign of that.
+    /// Before it comes one that was not measured yet.
     pub(crate) fn control_path(&self) -> Option<SubflowId> {
         let heard = self.paths.iter().flatten().map(|path| path.active_at).max().unwrap_or_default();
         let usable = self.view.usable().filter_map(|view| Some((view, self.path(view.id)?)));

@@ -113,7 +113,8 @@ fn acknowledgements_of_other_paths_do_not_fill_a_slow_one() {
         [[link]]\nname = \"slow\"\nrate = \"1Mbit\"\ndelay = \"20ms\"\nqueue = \"10MB\"\n\
         [[link]]\nname = \"a\"\nrate = \"40Mbit\"\ndelay = \"10ms\"\nqueue = \"50packets\"\nloss = \"0.1%\"\n\
         [[link]]\nname = \"b\"\nrate = \"40Mbit\"\ndelay = \"15ms\"\nqueue = \"50packets\"\nloss = \"0.1%\"\n\
-        [[connection]]\nname = \"c\"\ncc = \"bbr\"\npath = [{ route = [\"slow\"] }, { route = [\"a\"] }, { route = [\"b\"] }]\n";
+        [[connection]]\nname = \"c\"\ncc = \"bbr\"\n\
+        path = [{ route = [\"slow\"] }, { route = [\"a\"] }, { route = [\"b\"] }]\n";
     let scenario = manypath_scenario::parse(text, "acks.toml", Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
     let report = run(&scenario, 1).unwrap();
     let back = report.links.iter().find(|link| link.name == "slow/back").unwrap();
