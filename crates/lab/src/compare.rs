@@ -68,6 +68,7 @@ pub fn compare(table: &Table<'_>, first: &str, second: &str) -> Vec<Compared> {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp)] // the numbers are exact
 mod tests {
     use std::path::Path;
 

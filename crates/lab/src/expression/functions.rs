@@ -147,7 +147,7 @@ pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let above = (below + 1).min(last);
     let (weight, step) = (at - below as f64, sorted[above] - sorted[below]);
     // The next value does not count where none of it is taken, nor the same again: it may be infinite.
-    if weight == 0.0 || sorted[above] == sorted[below] { sorted[below] } else { sorted[below] + step * weight }
+    if weight > 0.0 && sorted[above] > sorted[below] { sorted[below] + step * weight } else { sorted[below] }
 }
 
 /// The place of the first index, or infinity.
