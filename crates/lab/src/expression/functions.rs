@@ -141,7 +141,7 @@ fn steps(values: &[f64]) -> f64 {
 pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let Some(last) = sorted.len().checked_sub(1).filter(|_| !share.is_nan()) else { return f64::NAN };
     let at = share.clamp(0.0, 1.0) * last as f64;
     let below = (0..=last).rev().find(|index| *index as f64 <= at).unwrap_or(0);
     let above = (below + 1).min(last);
