@@ -14,6 +14,10 @@ const SETTING: &str = include_str!("stms.toml");
 const FAST: &str = "connection.path=[{route=[\"fast\"]}]";
 const SLOW: &str = "connection.path=[{route=[\"slow\"]}]";
 const PACED: &str = "connection.path=[{route=[\"pacer\",\"fast\"],back=[\"fast/back\"]},{route=[\"slow\"]}]";
+const TCP: &str = "connection.transport=tcp";
+const QUIC: &str = "connection.transport=quic";
+/// s2.2: "The Data ACK won't be sent until the packets from the slow path reach the receiver".
+const WINDOW: &str = "connection.ack-rule=window";
 const RANDOM: &str = "redraw={every=\"10s\",rate={one-of=[\"5Mbit\",\"10Mbit\",\"20Mbit\",\"30Mbit\"]}}";
 
 /// Runs the setting with these values replaced, once for each seed.
@@ -80,7 +84,8 @@ const QUEUES_KB: [u32; 9] = [3, 6, 9, 12, 20, 30, 60, 90, 150];
 
 impl Setting {
     fn runs(&self, values: &[&str]) -> Result<Vec<Report>, Failure> {
-        runs(self.seeds, &[&[self.cc.as_str()], values].concat())
+        let receivers: &[&str] = if values.contains(&QUIC) { &[] } else { &[WINDOW] };
+        runs(self.seeds, &[&[self.cc.as_str()], receivers, values].concat())
     }
 
     /// Mean goodput with host buffers of this size, Mbit/s.
@@ -91,13 +96,13 @@ impl Setting {
 
     fn delays(&self) -> Result<(), Failure> {
         for name in NAMES {
-            for (transport, warmup) in [("tcp", "0s"), ("tcp", "20s"), ("quic", "20s")] {
+            for (transport, warmup) in [(TCP, "0s"), (TCP, "20s"), (QUIC, "20s")] {
                 let (scheduler, warmup_key) = (format!("connection.scheduler={name}"), format!("warmup={warmup}"));
-                let reports = self.runs(&[&scheduler, &warmup_key, &format!("connection.transport={transport}")])?;
+                let reports = self.runs(&[&scheduler, &warmup_key, transport])?;
                 let [order, scheduling, delay] = delays(&reports);
                 let goodput = goodput(&reports);
                 println!(
-                    "a. {name:9} {transport:4} from {warmup:3}: out of order {order:6.1}, without repairs {scheduling:5.1}, \
+                    "a. {name:9} {transport} from {warmup:3}: out of order {order:6.1}, without repairs {scheduling:5.1}, \
                      write to delivery {delay:6.1}, goodput {goodput:.2}"
                 );
             }
