@@ -176,7 +176,7 @@ fn payload(rates: &[Rate], share: &[f64]) -> Vec<Rate> {
     rates.iter().zip(share).map(|(rate, share)| *rate * *share).collect()
 }
 
-/// The lexicographic max-min fair allocation of a network or a scenario, which MPCC steers for (paper 000 s4).
+/// The lexicographic max-min fair allocation of a network or a scenario, which MPCC steers for (s4).
 #[pyfunction]
 pub(crate) fn lmmf(py: Python<'_>, asked: Asked<'_>) -> PyResult<Allocation> {
     let named = Named::new(&asked)?;
@@ -185,9 +185,9 @@ pub(crate) fn lmmf(py: Python<'_>, asked: Asked<'_>) -> PyResult<Allocation> {
 }
 
 /// The allocation that maximises the sum of alpha-fair utilities of a network or a scenario, and the links' prices; with
-/// alpha 1 proportional fairness. The paths of a `uni-mptcp` connection have its weights (paper 004, equations 14 and 15).
+/// alpha 1 proportional fairness. The paths of a `uni-mptcp` connection have its weights (Uni-MPTCP, equations 14 and 15).
 ///
-/// `weights` are those of the connections, `subflow_weights` those of their subflows' rates (paper 004's omega).
+/// `weights` are those of the connections, `subflow_weights` those of their subflows' rates (Uni-MPTCP's omega).
 #[pyfunction]
 #[pyo3(signature = (asked, alpha=1.0, *, weights=None, subflow_weights=None))]
 pub(crate) fn num(

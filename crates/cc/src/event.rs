@@ -53,7 +53,7 @@ pub enum Event {
     Penalised,
     /// The receiver's one-way-delay measurements (RFC 8382).
     PathReport(PathReport),
-    /// The user gives the subflow this weight, above zero (paper 004: the user-space interface to `omega`). Controllers
+    /// The user gives the subflow this weight, above zero (Uni-MPTCP: the user-space interface to `omega`). Controllers
     /// without weights ignore it.
     Weight(f64),
 }

@@ -12,7 +12,7 @@ use crate::event::Acked;
 /// Acknowledgements of one estimate: Hoe uses three.
 const CLOSE: usize = 3;
 
-/// What is made of the estimates (paper 001 s4.3 says: the larger in changing networks, the average in stable ones).
+/// What is made of the estimates (TCCC s4.3 says: the larger in changing networks, the average in stable ones).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// One regression over all acknowledgements of the first window.

@@ -1,4 +1,4 @@
-//! Monitor intervals: which packets were sent at which rate, and what became of them (MPCC s4.2, Vivace s3).
+//! Monitor intervals: which packets were sent at which rate, and what became of them (MPCC s3.1, Vivace s3).
 //!
 //! An interval begins with its first packet. It is *open* while packets are assigned to it, then *closed*; its results are known when all its packets are
 //! acknowledged or lost, about a round trip later, or when its deadline has passed. Packets sent while no interval is open

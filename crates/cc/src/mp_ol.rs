@@ -1,4 +1,4 @@
-//! MP-OL (Zhuang et al., TNSM 2023; paper 003): online learning finds a rate, then LIA keeps it while a detector watches for
+//! MP-OL (Zhuang et al., TNSM 2023): online learning finds a rate, then LIA keeps it while a detector watches for
 //! the network to change.
 //!
 //! Each subflow: slow start (doubling every round trip until the utility falls), then online learning (gradient steps until
@@ -23,13 +23,13 @@ use crate::timers::Timers;
 /// Parameters of MP-OL.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Monitor intervals in a monitoring period (paper 003 s5: 5).
+    /// Monitor intervals in a monitoring period (MP-OL s5: 5).
     pub n: usize,
-    /// Distance of centroids from which the network has changed, 0..=sqrt(2) (paper 003 s5: 0.5).
+    /// Distance of centroids from which the network has changed, 0..=sqrt(2) (MP-OL s5: 0.5).
     pub d: f64,
-    /// Distance of the probed rates, as a share of the own rate (paper 003 s5: 0.05).
+    /// Distance of the probed rates, as a share of the own rate (MP-OL s5: 0.05).
     pub epsilon: f64,
-    /// Step in Mbit/s per unit of gradient (paper 003 eq. 19, value not stated).
+    /// Step in Mbit/s per unit of gradient (MP-OL eq. 19, value not stated).
     pub beta: f64,
     /// Whether variation below 5% of the mean RTT and 0.1% of loss counts as none. The paper's detector has no scale:
     /// microseconds of jitter look to it like anything else.
@@ -55,11 +55,11 @@ impl Config {
     }
 }
 
-/// Exponent of the utility (paper 003 s5).
+/// Exponent of the utility (MP-OL s5).
 const A: f64 = 0.9;
-/// Weight of loss (paper 003 s5).
+/// Weight of loss (MP-OL s5).
 const B: f64 = 11.0;
-/// Weight of the RTT gradient (paper 003 s5).
+/// Weight of the RTT gradient (MP-OL s5).
 const C: f64 = 1.0;
 /// Stands for the round-trip time before it is known.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
@@ -110,7 +110,7 @@ struct Subflow {
     records: Vec<(f64, f64)>,
 }
 
-/// Paper 003 eq. 8, with `others` the sum of the other subflows' rates.
+/// MP-OL eq. 8, with `others` the sum of the other subflows' rates.
 fn utility(rate: f64, loss: f64, slope: f64, others: f64) -> f64 {
     libm::pow(others, A) + libm::pow(rate, A) - B * rate * loss - C * rate * slope
 }
@@ -119,7 +119,7 @@ fn utility_of(report: &Report<Role>, others: f64) -> f64 {
     utility(report.rate, report.loss, report.slope, others)
 }
 
-/// Paper 003 s4.3: distance of the centroids of the first and second half of the records, after both series are stretched to
+/// MP-OL s4.2.3: distance of the centroids of the first and second half of the records, after both series are stretched to
 /// 0..=1. A constant series is all zero.
 fn centroid_distance(records: &[(f64, f64)], guard: bool) -> f64 {
     let half = records.len() / 2;
@@ -142,7 +142,7 @@ fn centroid_distance(records: &[(f64, f64)], guard: bool) -> f64 {
 
 impl Subflow {
     fn new(config: &Config, init: SubflowInit) -> Self {
-        // Paper 003 s4.2: an interval is one round trip.
+        // MP-OL s4.2: an interval is one round trip.
         let monitor = monitor::Config { length: 1.0, ..monitor::Config::default() };
         Self {
             monitor: Monitor::new(monitor),
@@ -204,12 +204,12 @@ impl Subflow {
         }
         self.monitor.close(now);
         match &mut self.phase {
-            // Paper 003 s4.2.1: the rate doubles every round trip; what an interval brought is known a round trip later.
+            // MP-OL s4.2.1: the rate doubles every round trip; what an interval brought is known a round trip later.
             Phase::SlowStart { .. } => {
                 self.base = if self.held { self.base } else { (self.base * 2.0).min(MAX_RATE) };
                 self.begin(now, 0, self.base);
             }
-            // Paper 003 s4.2.2: first below, then above.
+            // MP-OL s4.2.2: first below, then above.
             Phase::Learning { begun, .. } if *begun < TRIES => {
                 let index = *begun;
                 *begun += 1;
@@ -247,7 +247,7 @@ impl Subflow {
         }
     }
 
-    /// Paper 003 s4.2.1: doubling ends when the utility decreases for the first time.
+    /// MP-OL s4.2.1: doubling ends when the utility decreases for the first time.
     fn on_doubled(
         &mut self,
         now: Time,
@@ -284,15 +284,15 @@ impl Subflow {
     ) {
         let [u0, u1, u2] = [base, below, above].map(|report| utility_of(report, self.others));
         let distance = config.epsilon * self.base;
-        // Paper 003 eq. 18.
+        // MP-OL eq. 18.
         let (g1, g2) = ((u0 - u1) / distance, (u2 - u0) / distance);
         if g1 * g2 > 0.0 {
-            // Paper 003 eq. 19.
+            // MP-OL eq. 19.
             let step = config.beta * (u2 - u1) / (2.0 * distance);
             self.base += step.clamp(-self.base / 2.0, self.base / 2.0);
             self.learn(now, others);
         } else {
-            // Paper 003 s4.3: the learned rate becomes a window.
+            // MP-OL s4.2.3: the learned rate becomes a window.
             self.rate = self.base;
             self.epoch = self.epoch.wrapping_add(1);
             self.phase = Phase::Monitoring;

@@ -1,5 +1,5 @@
-//! Connection-level MPCC: gradient ascent on the utility of the whole connection (paper 000 s4.1, eq. 1), the design that its
-//! authors tried first and gave up (s4.2). Here for comparison.
+//! Connection-level MPCC: gradient ascent on the utility of the whole connection (MPCC s4.1, eq. 1), the design that its
+//! authors tried first and gave up (s4.3). Here for comparison.
 //!
 //! All subflows send their monitor intervals at the same time, as long as the longest round trip asks; an experiment ends
 //! when the results of all are in. Rates are probed one subflow after the other, below and above; then all step at once along
@@ -44,7 +44,7 @@ impl Config {
     }
 }
 
-/// Exponent of the reward (paper 000 s7.1).
+/// Exponent of the reward (MPCC s7.1).
 const A: f64 = 0.9;
 /// The smallest rate, Mbit/s.
 const MIN_RATE: f64 = 0.2;
@@ -123,7 +123,7 @@ impl MpccConnection {
         self.subflows.iter().flatten().filter(|subflow| subflow.active)
     }
 
-    /// Paper 000 eq. 1 of the experiment's results: `T^a - T max(b L + g dRTT/dt)`.
+    /// MPCC eq. 1 of the experiment's results: `T^a - T max(b L + g dRTT/dt)`.
     fn utility(&self) -> f64 {
         let total: f64 = self.active().map(|subflow| subflow.rate).sum();
         let penalty =

@@ -1,11 +1,11 @@
-//! NMCC, normalized multipath congestion control (Thomas et al., ToN 2020), its extension e-NMCC, and e-NMCC+ as paper 001
+//! NMCC, normalized multipath congestion control (Thomas et al., ToN 2020), its extension e-NMCC, and e-NMCC+ as TCCC
 //! s5.2 evaluates it.
 //!
 //! NMCC normalises how fast throughput grows: all subflows together grow as one TCP on the path with the shortest round trip.
 //! e-NMCC also normalises how much a loss takes; e-NMCC+ decouples subflows that do not share a bottleneck.
 //!
-//! The paper could be read only in its abstract; the rules are those of paper 001's Table II, whose `phi` for e-NMCC is
-//! printed with a last factor `(sum x_k^2)^2` that must be `(sum x_k)^2`. Paper 001 notes that e-NMCC's real response to loss
+//! The paper could be read only in its abstract; the rules are those of TCCC's Table II, whose `phi` for e-NMCC is
+//! printed with a last factor `(sum x_k^2)^2` that must be `(sum x_k)^2`. TCCC notes that e-NMCC's real response to loss
 //! is "more involved": what is here is its fluid model.
 
 use manypath_core::{SubflowId, Time, View};
@@ -52,7 +52,7 @@ fn normaliser<'a>(windows: impl Iterator<Item = &'a Window>) -> f64 {
 
 impl Law for Nmcc {
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64 {
-        // Paper 001 Table II: 1/(m w_r).
+        // TCCC Table II: 1/(m w_r).
         1.0 / (normaliser(self.coupled(id, windows)) * own.cwnd)
     }
 
@@ -60,7 +60,7 @@ impl Law for Nmcc {
         if !self.extended {
             return own.cwnd / 2.0;
         }
-        // Paper 001 Table II: w_r/2 (sum x)^2/sum x^2. May exceed the window; the frame keeps a packet.
+        // TCCC Table II: w_r/2 (sum x)^2/sum x^2. May exceed the window; the frame keeps a packet.
         let rates = self.coupled(id, windows).fold((0.0, 0.0), |(sum, squares), window| {
             let rate = window.rate();
             (sum + rate, squares + rate * rate)
@@ -70,7 +70,7 @@ impl Law for Nmcc {
 
     fn slow_start(&mut self, _id: SubflowId, own: &Window, windows: &Windows) -> f64 {
         // The same normalisation; before anything is measured there is nothing to normalise by. Coupled whatever the
-        // bottlenecks: paper 001 s5.2 decouples congestion avoidance only.
+        // bottlenecks: TCCC s5.2 decouples congestion avoidance only.
         if own.counts() { 1.0 / normaliser(windows.counting().map(|(_, window)| window)) } else { 1.0 }
     }
 

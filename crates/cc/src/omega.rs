@@ -1,4 +1,4 @@
-//! Finding the weight that gives a connection a target rate at least cost (paper 004 s5, algorithm 1): for two paths, the
+//! Finding the weight that gives a connection a target rate at least cost (Uni-MPTCP algorithm 1): for two paths, the
 //! second being the costly one.
 //!
 //! Three rates are measured, at weights 0.01, 100 and 1; a logistic curve through them is inverted at the target. Whoever
@@ -10,14 +10,14 @@ use manypath_core::{Bytes, Duration, Rate, Time};
 /// Parameters of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// How long each weight is tried; the second half is measured (paper 004 s5.2: 20 s).
+    /// How long each weight is tried; the second half is measured (Uni-MPTCP s4.3.1: 20 s).
     pub epoch: Duration,
-    /// Steepness of the logistic curve (paper 004 s5.1: "in double digits, e.g. 30"; spec: k).
+    /// Steepness of the logistic curve (Uni-MPTCP s4.2: "in double digits, e.g. 30"; spec: k).
     pub steepness: f64,
     /// Measured rates that differ by less, relative to the larger, are taken for equal. The paper states none; its Table II
     /// shows 12% between rates that its corollary 1 calls equal.
     pub tolerance: f64,
-    /// Search again after this long (paper 004 s6: 300 s); `None`: on demand only (spec: T).
+    /// Search again after this long (Uni-MPTCP s4.3.3: 300 s); `None`: on demand only (spec: T).
     pub period: Option<Duration>,
     /// Search again when a subflow's rate has changed by this share of the connection's rate since the search ended, in two
     /// measurements one after the other and from the mean of the first three: the rates of a few flows that share a link
@@ -41,9 +41,9 @@ impl Default for Config {
     }
 }
 
-/// The least weight of the costly path (paper 004 algorithm 1).
+/// The least weight of the costly path (Uni-MPTCP algorithm 1).
 pub const MIN_OMEGA: f64 = 0.01;
-/// The largest (paper 004 algorithm 1: omega is never above 1).
+/// The largest (Uni-MPTCP algorithm 1: omega is never above 1).
 pub const MAX_OMEGA: f64 = 1.0;
 /// A rate that misses the target by less is not corrected: means over half an epoch of a few flows that share a link swing as
 /// much.
@@ -65,20 +65,20 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Where the curve rises (paper 004 eq. 25; the division by three is of the whole sum, as Table II confirms; spec: beta).
+    /// Where the curve rises (Uni-MPTCP eq. 25; the division by three is of the whole sum, as Table II confirms; spec: beta).
     pub fn midpoint(&self) -> f64 {
         let r = self.least / self.most;
         let root = libm::sqrt(r);
         (root + 2.0 * (2.0 * r - root).max(0.0)) / 3.0
     }
 
-    /// Paper 004 eq. 24: the rate modelled at a weight.
+    /// Uni-MPTCP eq. 24: the rate modelled at a weight.
     pub fn rate_at(&self, omega: f64, config: &Config) -> f64 {
         let rise = self.most - self.least;
         self.least + rise / (1.0 + libm::exp(-config.steepness * (omega - self.midpoint())))
     }
 
-    /// Paper 004 algorithm 1: the weight for a target rate.
+    /// Uni-MPTCP algorithm 1: the weight for a target rate.
     pub fn omega_for(&self, target: f64, config: &Config) -> f64 {
         let equal = |a: f64, b: f64| (a - b).abs() <= config.tolerance * a.max(b);
         // Corollary 1, case 3: more weight on the costly path gives less.

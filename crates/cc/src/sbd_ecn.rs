@@ -1,6 +1,6 @@
 //! Shared-bottleneck detection from congestion marks.
 //!
-//! TCCC (paper 001 s4.4) prefers SB-CC (Wei et al., ToN 2020), which compares ECN marks; that paper was not at hand, so this
+//! TCCC (s4.4) prefers SB-CC (Wei et al., ToN 2020), which compares ECN marks; that paper was not at hand, so this
 //! definition is ours: two subflows share a bottleneck when the shares of their packets that were marked, interval by
 //! interval, correlate over the last 30 intervals. Marks of one queue come and go for all who use it; independent
 //! queues mark at unrelated times.

@@ -1,4 +1,4 @@
-//! A controller with weights, steered towards a target rate at least cost (paper 004 s5): [`OmegaSearch`] driven by the
+//! A controller with weights, steered towards a target rate at least cost (Uni-MPTCP): [`OmegaSearch`] driven by the
 //! controller's own timer, so that every engine has it.
 //!
 //! The search is about two paths, a cheap one and a costly one: [`SubflowView::cost`](manypath_core::SubflowView) says which
@@ -115,19 +115,19 @@ pub(crate) const PARAMETERS: [Parameter; 5] = [
         name: "target",
         default: "off",
         range: "a rate such as 2.5Mbit, or off",
-        meaning: "with two paths: find the weight of the costlier one that gives this rate (paper 004 s5)",
+        meaning: "with two paths: find the weight of the costlier one that gives this rate (Uni-MPTCP s4.2)",
     },
     Parameter {
         name: "epoch",
         default: "20s",
         range: "10ms to 86400s",
-        meaning: "how long each weight is tried; its second half is measured (paper 004 s5.2)",
+        meaning: "how long each weight is tried; its second half is measured (Uni-MPTCP s4.3.1)",
     },
     Parameter {
         name: "period",
         default: "off",
         range: "10ms to 86400s, or off",
-        meaning: "search again after this long (paper 004 s6 T: 300s)",
+        meaning: "search again after this long (Uni-MPTCP s4.3.3 T: 300s)",
     },
     Parameter {
         name: "change",

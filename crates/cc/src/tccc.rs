@@ -1,4 +1,4 @@
-//! TCCC, throughput consistency congestion control (Yang et al., paper 001): coupled slow start (CSS) and aggressive
+//! TCCC, throughput consistency congestion control (Yang et al., TNSM 2023): coupled slow start (CSS) and aggressive
 //! congestion avoidance (ACA). TCCC+ decouples congestion avoidance of subflows that do not share a bottleneck.
 //!
 //! Differences from the print: algorithm 1 line 18 prints `alpha * rtt_r/min_rtt`
@@ -16,9 +16,9 @@ use crate::event::{Acked, Event};
 use crate::hoe::{Choice, Hoe};
 use crate::sbd::Detector;
 
-/// Growth per shortest round trip with one subflow: slow start with delayed acknowledgements (paper 001 s4.1).
+/// Growth per shortest round trip with one subflow: slow start with delayed acknowledgements (TCCC algorithm 1).
 const INITIAL_ALPHA: f64 = 1.5;
-/// Weight of the old value in the smoothed round-trip time (paper 001 algorithm 1; spec: g).
+/// Weight of the old value in the smoothed round-trip time (TCCC algorithm 1; spec: g).
 const RTT_WEIGHT: f64 = 0.5;
 /// The smallest slow-start threshold, packets (RFC 5681 eq. 4). Algorithm 2 often takes more than the window, which leaves
 /// one packet; its increase is in proportion to the window, and alone would need as many round trips as the connection has
@@ -32,7 +32,7 @@ const MIN_LOSS_EVENTS: u32 = 2;
 /// How the expected throughput is made of the subflows' thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Threshold {
-    /// `max(ssth_r) / min(rtt_r)` (paper 001 s4.2).
+    /// `max(ssth_r) / min(rtt_r)` (TCCC s3.2).
     #[default]
     Largest,
     /// `max(ssth_r / rtt_r)`: not too much when the largest threshold is a long path's.
@@ -75,7 +75,7 @@ impl Config {
 struct Member {
     /// Whether it has sent.
     started: bool,
-    /// Smoothed round-trip time, seconds (paper 001 algorithm 1 line 15).
+    /// Smoothed round-trip time, seconds (TCCC algorithm 1 line 15).
     rtt: Option<f64>,
     hoe: Hoe,
     /// Estimated threshold, packets (spec: `ssth_r`).
@@ -151,7 +151,7 @@ impl Tccc {
         expected.unwrap_or(f64::INFINITY)
     }
 
-    /// Paper 001 algorithm 1, exit: all subflows enter congestion avoidance together.
+    /// TCCC algorithm 1, exit: all subflows enter congestion avoidance together.
     fn leave_css(&mut self, windows: &mut Windows) {
         self.initial = false;
         for window in windows.iter_mut() {
@@ -168,7 +168,7 @@ impl Tccc {
         started && !window.failed && !window.idle
     }
 
-    /// Paper 001 algorithm 1, join: the same finishing time with one subflow more. At its first packet, so that a subflow
+    /// TCCC algorithm 1, join: the same finishing time with one subflow more. At its first packet, so that a subflow
     /// that stays idle slows nobody.
     fn on_start(&mut self, id: SubflowId, windows: &mut Windows) {
         let Some(member) = self.member(id) else { return };
@@ -233,7 +233,7 @@ impl Tccc {
         }
     }
 
-    /// Paper 001 algorithm 2: do the coupled subflows lose at the same rate? Before enough losses, those found to share a
+    /// TCCC algorithm 2: do the coupled subflows lose at the same rate? Before enough losses, those found to share a
     /// bottleneck do.
     fn same_loss_rate(&self, id: SubflowId, windows: &Windows) -> bool {
         let (mut least, mut most, mut events, mut sharing) = (f64::INFINITY, 0.0_f64, 0, true);
@@ -254,7 +254,7 @@ impl Law for Tccc {
     const LEAST_SSTHRESH: f64 = MIN_SSTHRESH;
 
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64 {
-        // Paper 001 algorithm 2 line 6: 1/(rtt_r min_rtt S2).
+        // TCCC algorithm 2 line 6: 1/(rtt_r min_rtt S2).
         let sums = self.sums(id, windows);
         1.0 / (own.rtt * sums.min_rtt * sums.acceleration)
     }
@@ -264,7 +264,7 @@ impl Law for Tccc {
         if halve || !self.same_loss_rate(id, windows) {
             return own.cwnd / 2.0;
         }
-        // Paper 001 algorithm 2 line 10. May exceed the window; the frame keeps a packet.
+        // TCCC algorithm 2 line 10. May exceed the window; the frame keeps a packet.
         let sums = self.sums(id, windows);
         sums.min_rtt * sums.rate * sums.rate / (2.0 * own.rtt * sums.acceleration)
     }
@@ -273,7 +273,7 @@ impl Law for Tccc {
         if !self.initial || !own.counts() {
             return 1.0;
         }
-        // Paper 001 algorithm 1 lines 18 to 20: at most a packet for each that is acknowledged.
+        // TCCC algorithm 1 lines 18 to 20: at most a packet for each that is acknowledged.
         let min_rtt = windows.counting().map(|(_, window)| window.rtt).fold(f64::INFINITY, f64::min);
         (libm::pow(self.alpha, own.rtt / min_rtt) - 1.0).min(1.0)
     }

@@ -1,4 +1,4 @@
-//! Uni-MPTCP(omega, n), weighted coupled congestion control (Wang, Che, Wang, Jiang; paper 004 s4).
+//! Uni-MPTCP(omega, n), weighted coupled congestion control (Wang, Che, Wang and Jiang, s3.3).
 //!
 //! A subflow of small weight leaves its path to others where it can. Weights come from the user, at the start or at run time
 //! ([`Event::Weight`], the paper's user-space interface), for instance from [`crate::omega`].
@@ -77,7 +77,7 @@ impl UniMptcp {
 
 impl Law for UniMptcp {
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64 {
-        // Paper 004 eq. 20 over W_l: omega_l / (tau_l sum(omega_i W_i / tau_i)).
+        // Uni-MPTCP eq. 20 over W_l: omega_l / (tau_l sum(omega_i W_i / tau_i)).
         let sum: f64 = windows.counting().map(|(other, window)| self.weight(other) * window.rate()).sum();
         self.weight(id) / (own.rtt * sum)
     }
@@ -90,7 +90,7 @@ impl Law for UniMptcp {
     }
 
     fn slow_start(&mut self, id: SubflowId, _own: &Window, windows: &Windows) -> f64 {
-        // Paper 004 eq. 19 over W_l.
+        // Uni-MPTCP eq. 19 over W_l.
         self.relative_weight(id, windows)
     }
 

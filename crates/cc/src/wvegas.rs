@@ -5,7 +5,7 @@
 //! off when the queueing delay has doubled. The kernel divides integers; here `diff` is real and only windows are whole.
 //!
 //! That back-off compares a round with the emptiest since the last one, however little was queued then: without noise in
-//! round-trip times it comes long before the link is full, and utilisation stays low, as papers 000 and 003 also found.
+//! round-trip times it comes long before the link is full, and utilisation stays low, as MPCC and MP-OL also found.
 
 use manypath_core::{Bytes, SubflowId, Time, View};
 

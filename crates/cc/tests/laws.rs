@@ -75,12 +75,12 @@ const BASES: &[(&str, Option<&str>, &str)] = &[
     (
         "mpcc-loss",
         Some("vivace:latency-weight=0,steps=release,bound-step=0.05,min-step=0.5,swing=2"),
-        "T = x (paper 000 s5.1)",
+        "T = x (MPCC s5.1)",
     ),
     (
         "mpcc-latency",
         Some("vivace:latency-weight=1,steps=release,bound-step=0.05,min-step=0.5,swing=2"),
-        "T = x (paper 000 s5.1)",
+        "T = x (MPCC s5.1)",
     ),
     ("mpcc-connection", None, "its experiments are not those of Vivace"),
     ("mp-ol", None, "its three phases are not those of another algorithm"),

@@ -104,7 +104,7 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
 }
 
 /// The scheduler that fits a controller when none is chosen: paced controllers keep no full window for `minrtt` to fill,
-/// and paper 000 section 6 gives them `rate-based`.
+/// and MPCC section 6 gives them `rate-based`.
 pub(crate) fn default_sched(cc: &AlgorithmSpec) -> AlgorithmSpec {
     AlgorithmSpec::named(if cc.name.starts_with("mpcc") { "rate-based" } else { "minrtt" })
 }

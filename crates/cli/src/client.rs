@@ -73,7 +73,7 @@ pub(crate) struct AlgorithmArgs {
     /// Use no more of the costlier of two paths than this rate takes; --cost says which one that is
     ///
     /// The controller is `uni-mptcp`, which tries three weights for 20 s each, takes the one that fits the rate, and corrects
-    /// it by what it gives; with `--cc uni-mptcp:correct=off` it tries anew when a path has changed, as paper 004 has it.
+    /// it by what it gives; with `--cc uni-mptcp:correct=off` it tries anew when a path has changed, as its paper has it.
     #[arg(long, value_name = "RATE", help_heading = "Algorithms")]
     target_rate: Option<Rate>,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
 /// What can be asked.
 #[derive(Debug, clap::Subcommand)]
 enum Question {
-    /// The lexicographic max-min fair allocation, which MPCC steers for (paper 000 s4)
+    /// The lexicographic max-min fair allocation, which MPCC steers for (s4)
     ///
     /// No connection can get more without one that has as much or less losing. A connection counts with the sum over its
     /// paths, however many they are.
@@ -41,12 +41,12 @@ enum Question {
     /// The allocation of the largest sum of utilities, and the prices of the links
     ///
     /// Proportional fairness without --alpha. The paths of a `uni-mptcp` connection have its weights, which makes it
-    /// equations 14 and 15 of paper 004.
+    /// equations 14 and 15 of Uni-MPTCP.
     #[command(after_help = "Examples:\n  manypath theory num mine.toml\n  manypath theory num mine.toml --alpha 0\n  \
         manypath theory num mine.toml --set connection.mp.cc=uni-mptcp:weights=1/0.2")]
     Num(NumArgs),
 
-    /// Where the fluid models of the controllers come to rest (paper 001 s4)
+    /// Where the fluid models of the controllers come to rest (TCCC s4)
     ///
     /// Models: reno, ewtcp, coupled (in its form of rates), semicoupled, lia, lisa, olia (without the term that moves
     /// windows), balia, nmcc, e-nmcc, tccc, uni-mptcp. Sends are counted, lost packets too.

@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::{Place, manypath, run, said};
 
-/// The network of paper 000, Figure 3c, with these controllers.
+/// The network of MPCC, Figure 3c, with these controllers.
 fn figure_3c(place: &Place, mp: &str) -> std::path::PathBuf {
     let file = place.path("3c.toml");
     let text = format!(
@@ -47,7 +47,7 @@ fn the_two_links_of_figure_3c() {
     // With alpha 0 all that counts is that both links are full.
     let most = rates(&ask("num", &file, &["--alpha", "0", "--json"]).json());
     assert!((most.iter().sum::<f64>() - 200.0).abs() < 0.5, "{most:?}");
-    // LIA keeps a window on the second link, which paper 000 s2 holds against it.
+    // LIA keeps a window on the second link, which MPCC s2 holds against it.
     let rest = ask("fluid", &file, &["--json"]).json();
     assert!(rates(&rest)[0] > 110.0 && rates(&rest)[1] < 90.0, "{rest}");
     assert_eq!(rest["price_unit"], "loss probability");

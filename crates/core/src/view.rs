@@ -42,7 +42,7 @@ pub struct SubflowView {
     pub state: SubflowState,
     /// Everyday path or backup.
     pub priority: Priority,
-    /// Relative cost of a byte (paper 004's `P_c`); unit chosen by the user; 1 by default.
+    /// Relative cost of a byte (Uni-MPTCP's `P_c`); unit chosen by the user; 1 by default.
     pub cost: f64,
     /// The largest data record a datagram of this subflow carries, header included.
     pub mss: Bytes,

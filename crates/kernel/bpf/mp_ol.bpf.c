@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* MP-OL (paper 003): the rules are in mp_ol.h, the callbacks in paced_control.h. */
+/* MP-OL: the rules are in mp_ol.h, the callbacks in paced_control.h. */
 
 #include "mp_ol.h"
 #include "paced_control.h"

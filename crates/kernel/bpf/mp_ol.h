@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * MP-OL (Zhuang et al., TNSM 2023, paper 003), as crates/cc/src/mp_ol.rs, where it says what is done where the paper is silent:
+ * MP-OL (Zhuang et al., TNSM 2023), as crates/cc/src/mp_ol.rs, where it says what is done where the paper is silent:
  * online learning finds a rate, then LIA keeps it while a detector watches for the network to change.
  *
  * The paper's utility (eq. 8) has a part that depends on the others' rates only. It is the same in all utilities that are
@@ -16,11 +16,11 @@
 
 /* As in Rust, except that a monitoring period has at most MAX_PERIOD intervals. */
 struct tunables {
-	/* Monitor intervals in a monitoring period (paper 003 s5). */
+	/* Monitor intervals in a monitoring period (MP-OL s5). */
 	u64 n;
-	/* Distance of centroids that is a change (paper 003 s5). */
+	/* Distance of centroids that is a change (MP-OL s5). */
 	u64 d_ppm;
-	/* Probing distance, share of the own rate (paper 003 s5). */
+	/* Probing distance, share of the own rate (MP-OL s5). */
 	u64 epsilon_ppm;
 	/* Step in Mbit/s per unit of gradient (not in the paper). */
 	u64 beta_ppm;
@@ -32,7 +32,7 @@ struct tunables {
 
 TUNABLES = { .n = 5, .d_ppm = 500000, .epsilon_ppm = 50000, .beta_ppm = 1000000, .guard = 0, .initial_ppm = 4000000 };
 
-/* Weights of loss and RTT gradient (paper 003 s5). */
+/* Weights of loss and RTT gradient (MP-OL s5). */
 #define LOSS_WEIGHT 11
 #define LATENCY_WEIGHT 1
 /* How often slow start repeats an interval that the sender could not fill, as MPCC. */
@@ -101,7 +101,7 @@ INLINE real real_clamp(real x, real low, real high)
 	return real_min(real_max(x, low), high);
 }
 
-/* Paper 003 eq. 8, the own part: x^0.9 - b x L - c x dRTT/dt. */
+/* MP-OL eq. 8, the own part: x^0.9 - b x L - c x dRTT/dt. */
 INLINE struct sreal utility_of(const struct report *report)
 {
 	struct sreal reward = positive(real_power(report->rate, 9, 10));
@@ -129,7 +129,7 @@ INLINE real rate_of_window(packets_q32 window, u32 srtt_us, u32 mss)
 	return real_div(real_mul(real_of_q32(window), real_of((u64)mss * 8)), real_of(srtt_us));
 }
 
-/* Paper 003 s4.2: an interval is one round trip. */
+/* MP-OL s4.2: an interval is one round trip. */
 SHARED u32 mp_ol_begin(struct mp_ol *own, const struct path_view *path, u32 index, real rate)
 {
 	if (!own || !path)
@@ -153,7 +153,7 @@ SHARED u32 mp_ol_learn(struct mp_ol *own, const struct path_view *path)
 	return 0;
 }
 
-/* Paper 003 s4.2.1: the rate doubles every round trip, unless the application limited the one that ends. */
+/* MP-OL s4.2.1: the rate doubles every round trip, unless the application limited the one that ends. */
 INLINE void mp_ol_double(struct mp_ol *own, const struct path_view *path, bool held)
 {
 	if (!held)
@@ -161,7 +161,7 @@ INLINE void mp_ol_double(struct mp_ol *own, const struct path_view *path, bool h
 	mp_ol_begin(own, path, 0, own->base);
 }
 
-/* Ends the open interval when it is due, and begins the next; in learning first below, then above (paper 003 s4.2.2). */
+/* Ends the open interval when it is due, and begins the next; in learning first below, then above (MP-OL s4.2.2). */
 INLINE void mp_ol_advance(struct mp_ol *own, const struct path_view *path)
 {
 	if (!monitor_is_due(&own->monitor, path, MIN_PACKETS))
@@ -184,7 +184,7 @@ INLINE void mp_ol_advance(struct mp_ol *own, const struct path_view *path)
 	}
 }
 
-/* Paper 003 s4.2.1: doubling ends when the utility decreases for the first time. */
+/* MP-OL s4.2.1: doubling ends when the utility decreases for the first time. */
 SHARED u32 mp_ol_doubled(struct mp_ol *own, const struct path_view *path, const struct report *report)
 {
 	struct sreal utility;
@@ -222,19 +222,19 @@ SHARED u32 mp_ol_learned(struct mp_ol *own, const struct path_view *path)
 	if (!own || !path)
 		return 0;
 	distance = real_mul(real_of_ppm(tunables.epsilon_ppm), own->base);
-	/* Paper 003 eq. 18: the signs of g1 and g2. */
+	/* MP-OL eq. 18: the signs of g1 and g2. */
 	down = sreal_sub(own->tries[0], own->tries[1]);
 	up = sreal_sub(own->tries[2], own->tries[0]);
 	own->decisions++;
 	if (sreal_sign(down) * sreal_sign(up) > 0) {
-		/* Paper 003 eq. 19, at most half of the rate. */
+		/* MP-OL eq. 19, at most half of the rate. */
 		step = sreal_sub(own->tries[2], own->tries[1]);
 		step = sreal_divide(sreal_scale(step, real_of_ppm(tunables.beta_ppm)), real_shift(distance, 1));
 		step.size = real_min(step.size, real_shift(own->base, -1));
 		own->base = step.negative ? real_sub(own->base, step.size) : real_add(own->base, step.size);
 		mp_ol_learn(own, path);
 	} else {
-		/* Paper 003 s4.3: the learned rate becomes a window. */
+		/* MP-OL s4.2.3: the learned rate becomes a window. */
 		own->epoch++;
 		own->phase = MONITORING;
 		own->record_count = 0;
@@ -270,7 +270,7 @@ INLINE real moved_squared(const struct mp_ol *own, u32 n, bool rtt, real least_s
 	return real_mul(apart, apart);
 }
 
-/* Paper 003 s4.3: whether the centroids of two monitoring periods lie apart, both series being stretched to 0..1. */
+/* MP-OL s4.2.3: whether the centroids of two monitoring periods lie apart, both series being stretched to 0..1. */
 INLINE bool has_changed(const struct mp_ol *own, u32 n)
 {
 	real least_loss = 0, least_rtt = 0, limit = real_of_ppm(tunables.d_ppm), sum = 0;

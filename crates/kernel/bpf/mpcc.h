@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * MPCC, multipath performance-oriented congestion control (Gilad et al., CoNEXT 2020, paper 000), as crates/cc/src/mpcc.rs: each
+ * MPCC, multipath performance-oriented congestion control (Gilad et al., CoNEXT 2020), as crates/cc/src/mpcc.rs: each
  * subflow climbs its own utility (ascent.h), in which reward and penalties are scaled by the connection's total rate.
  *
  * A program defines LATENCY_WEIGHT, in millionths, before it includes this file.

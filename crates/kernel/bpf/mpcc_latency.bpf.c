@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* MPCC-latency (paper 000 s7.1: gamma = 1): the rules are in mpcc.h and ascent.h, the callbacks in paced_control.h. */
+/* MPCC-latency (MPCC s7.1: gamma = 1): the rules are in mpcc.h and ascent.h, the callbacks in paced_control.h. */
 
 #define LATENCY_WEIGHT 1000000
 #include "mpcc.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* TCCC (paper 001): the rules are in tccc.h, the steps in window_steps.h, the callbacks in window_control.h. */
+/* TCCC: the rules are in tccc.h, the steps in window_steps.h, the callbacks in window_control.h. */
 
 #include "tccc.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * TCCC, throughput consistency congestion control (Yang et al., paper 001): coupled slow start (CSS) and aggressive congestion
+ * TCCC, throughput consistency congestion control (Yang et al., TNSM 2023): coupled slow start (CSS) and aggressive congestion
  * avoidance (ACA), as crates/cc/src/tccc.rs, where it says what differs from the print.
  *
  * Packets are counted where Rust counts bytes. Rust knows from the receiver which subflows share a bottleneck; TCP does not tell,
@@ -78,7 +78,7 @@ struct law_state {
 #define CSS_OVER 0
 #define ALPHA 1
 
-/* 1.5: slow start with delayed acknowledgements (paper 001 s4.1). */
+/* 1.5: slow start with delayed acknowledgements (TCCC algorithm 1). */
 #define INITIAL_ALPHA REAL_WORD(0xc0000000ULL, REAL_BIAS - 31)
 /* Losses after which loss counters are halved, and loss events before loss rates are compared, as in Rust. */
 #define LOSS_MEMORY 50
@@ -87,7 +87,7 @@ struct law_state {
 #define MAX_POINTS 4096
 #define MAX_SPAN_US 10000000
 
-/* Paper 001 sums over the subflows: S1 = sum w/rtt, S2 = sum w/rtt^2, and the shortest round-trip time. */
+/* TCCC sums over the subflows: S1 = sum w/rtt, S2 = sum w/rtt^2, and the shortest round-trip time. */
 struct sums {
 	real rate;
 	real acceleration;
@@ -149,7 +149,7 @@ INLINE bool tccc_is_reached(const struct mp_group *group)
 }
 
 /*
- * Paper 001 algorithm 1, exit: all subflows enter congestion avoidance together. Each does so at its own next step: nothing
+ * TCCC algorithm 1, exit: all subflows enter congestion avoidance together. Each does so at its own next step: nothing
  * changes its window before. One that has not measured anything has a slow start of its own before it.
  */
 INLINE void tccc_follow(const struct step *step)
@@ -176,7 +176,7 @@ INLINE void tccc_joined(const struct step *step)
 	step->state->law.lost = step->socket->lost;
 }
 
-/* Paper 001 algorithm 1, join: the same finishing time with one subflow more. At its first acknowledgement, so that a subflow
+/* TCCC algorithm 1, join: the same finishing time with one subflow more. At its first acknowledgement, so that a subflow
  * that stays idle slows nobody. */
 INLINE void tccc_start(const struct step *step)
 {
@@ -301,7 +301,7 @@ INLINE void tccc_count(const struct step *step, u32 least)
 	}
 }
 
-/* Paper 001 algorithm 1 line 15: rtt = rtt/2 + sample/2. */
+/* TCCC algorithm 1 line 15: rtt = rtt/2 + sample/2. */
 INLINE void tccc_on_sample(const struct step *step, u32 rtt_us)
 {
 	struct law_state *law = &step->state->law;
@@ -344,7 +344,7 @@ INLINE void tccc_on_loss(const struct step *step)
 	tccc_leave_css(step);
 }
 
-/* Paper 001 algorithm 2 line 6: 1/(rtt_r min_rtt S2). */
+/* TCCC algorithm 2 line 6: 1/(rtt_r min_rtt S2). */
 INLINE struct growth tccc_increase(const struct step *step)
 {
 	struct sums sums = tccc_sums(step->group);
@@ -353,7 +353,7 @@ INLINE struct growth tccc_increase(const struct step *step)
 	return (struct growth){ .up = real_div(REAL_ONE, product) };
 }
 
-/* Paper 001 algorithm 2: do the subflows lose at the same rate? A lone one does. */
+/* TCCC algorithm 2: do the subflows lose at the same rate? A lone one does. */
 INLINE bool tccc_same_loss_rate(const struct mp_group *group)
 {
 	real least = 0, most = 0;
@@ -377,7 +377,7 @@ INLINE bool tccc_same_loss_rate(const struct mp_group *group)
 				real_sub(most, least) <= real_mul(real_of_ppm(tunables.tolerance_ppm), most));
 }
 
-/* Paper 001 algorithm 2 line 10: min_rtt S1^2/(2 rtt_r S2). May exceed the window; the step keeps a packet. */
+/* TCCC algorithm 2 line 10: min_rtt S1^2/(2 rtt_r S2). May exceed the window; the step keeps a packet. */
 INLINE real tccc_decrease(const struct step *step)
 {
 	struct law_state *law = &step->state->law;
@@ -392,7 +392,7 @@ INLINE real tccc_decrease(const struct step *step)
 			real_shift(real_mul(member_of(step)->rtt, sums.acceleration), 1));
 }
 
-/* Paper 001 algorithm 1 lines 18 to 20: alpha^(rtt_r/min_rtt) - 1, at most one packet per packet acknowledged. */
+/* TCCC algorithm 1 lines 18 to 20: alpha^(rtt_r/min_rtt) - 1, at most one packet per packet acknowledged. */
 INLINE real tccc_slow_start(const struct step *step)
 {
 	const struct mp_group *group = step->group;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Uni-MPTCP (paper 004): the rules are in uni_mptcp.h, the steps in window_steps.h, the callbacks in window_control.h. */
+/* Uni-MPTCP: the rules are in uni_mptcp.h, the steps in window_steps.h, the callbacks in window_control.h. */
 
 #include "uni_mptcp.h"
 

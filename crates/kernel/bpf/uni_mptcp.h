@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Uni-MPTCP(omega, n), weighted coupled congestion control (Wang et al., paper 004 s4), as crates/cc/src/uni_mptcp.rs.
+ * Uni-MPTCP(omega, n), weighted coupled congestion control (Wang et al., s3.3), as crates/cc/src/uni_mptcp.rs.
  *
  * A subflow of small weight leaves its path to others where it can. Weights come from user space through the map `weights`.
  */
@@ -36,7 +36,7 @@ INLINE real uni_mptcp_relative_weight(const struct step *step)
 	return largest ? real_div(member_of(step)->law[WEIGHT], largest) : REAL_ONE;
 }
 
-/* Paper 004 eq. 20 over W_l: omega_l / (tau_l sum(omega_i W_i / tau_i)). */
+/* Uni-MPTCP eq. 20 over W_l: omega_l / (tau_l sum(omega_i W_i / tau_i)). */
 INLINE struct growth uni_mptcp_increase(const struct step *step)
 {
 	const struct mp_member *own = member_of(step);

@@ -1,4 +1,4 @@
-//! Steering connections towards a target rate at least cost (paper 004 s5): for each connection, the weight of its costly path
+//! Steering connections towards a target rate at least cost (Uni-MPTCP s4.2): for each connection, its costly path's weight
 //! is searched by [`manypath_cc::omega::OmegaSearch`] and written where `uni-mptcp` reads it.
 //!
 //! Sans-IO: what connections do comes in, weights go out. Whoever drives it reads the one and writes the other.

@@ -53,7 +53,7 @@ enum Of {
 }
 
 /// The scheduler that fits a controller when a sweep names none: paced controllers keep no full window for `minrtt` to fill,
-/// and paper 000 section 6 gives them `rate-based`; to all others Linux's default, as paper 000 section 7.1 does.
+/// and MPCC section 6 gives them `rate-based`; to all others Linux's default, as MPCC section 7.1 does.
 pub fn fitting_scheduler(controller: &str) -> &'static str {
     const PACED: [&str; 4] = ["vivace", "bbr", "bbr3", "mp-ol"];
     let paced = controller.starts_with("mpcc") || PACED.contains(&controller);

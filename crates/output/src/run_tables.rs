@@ -64,7 +64,7 @@ fn connections(reports: &[Report]) -> Table {
         })
         .whole("received_again_bytes", "Payload that arrived a second time, bytes.", |row| row.1.received_again_bytes)
         .real("cost", "Bytes sent times cost a byte, summed over subflows.", |row| row.1.cost)
-        .real("cost_per_s", "The same a second (paper 004 eq. 26).", |row| row.1.cost_per_s)
+        .real("cost_per_s", "The same a second (Uni-MPTCP eq. 26).", |row| row.1.cost_per_s)
         .whole("files", "Files that began after the warm-up and arrived.", |row| {
             file(row, |held| held.count).unwrap_or(0)
         })

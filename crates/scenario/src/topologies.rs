@@ -122,7 +122,7 @@ static ROWS: &[Row] = &[
     Row { name: "mpol-4e", source: "MP-OL Fig. 4e", about: "mp on two links of 200 Mbit/s, 30 ms", build: mpol_4e },
     Row {
         name: "uni-mptcp",
-        source: "Uni-MPTCP s5",
+        source: "Uni-MPTCP s4.3",
         about: "two bottlenecks of 10 Mbit/s, 0.4 ms, 100 packets (chosen): mp on both, tcp1 and tcp2 on one each",
         build: uni_mptcp,
     },
@@ -293,7 +293,7 @@ fn ecmp(flow: &str, subflow: usize, count: usize) -> usize {
     usize::try_from(hash % count as u64).unwrap_or(0)
 }
 
-/// TCCC s4: bottlenecks of 5 Mbit/s and 30 ms with 47 packets, other links of 100 Mbit/s and 10 ms.
+/// TCCC s5.1: bottlenecks of 5 Mbit/s and 30 ms with 47 packets, other links of 100 Mbit/s and 10 ms.
 fn tccc_1a(network: &mut Network) {
     let wide = QueueLimit::Packets(1000);
     for access in ["access1", "access2", "access3", "access4"] {

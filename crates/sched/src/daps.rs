@@ -1,4 +1,4 @@
-//! DAPS, delay-aware packet scheduling (Kuhn et al., ICC 2014), as restated in `reference/schedulers.md` s6.
+//! DAPS, delay-aware packet scheduling (Kuhn et al., ICC 2014), as others describe it.
 //!
 //! Sequence numbers are planned in the order of arrival. A plan holds for a period, the least common multiple of the
 //! paths' round-trip times, and freezes every subflow's window and RTT at its start: a subflow sends one window a round
@@ -6,7 +6,7 @@
 //! the others will, by plan, have got to the receiver before it, less what they have sent already. The fastest
 //! subflow fills the front.
 //!
-//! The plan does not react to losses or window changes within its period; that is what paper 002 criticises. It begins anew
+//! The plan does not react to losses or window changes within its period; that is what STMS criticises. It begins anew
 //! when the period ends or another set of subflows is usable. Lost data goes by lowest RTT at once.
 //!
 //! A slower subflow waits when so much is not there: too little data is unsent, or the window ends before. The fastest

@@ -1,5 +1,5 @@
 //! The lowest-RTT-first scheduler: the default of Linux MPTCP before 5.6 without its opportunistic retransmission
-//! (`reference` name "minRTT").
+//! ("minRTT" in the papers).
 //!
 //! Data goes on the usable subflow with the smallest smoothed RTT that has room in its window, lost data too: it holds
 //! up all that was sent after it. Only what was lost again prefers a subflow other than the last that carried it, which

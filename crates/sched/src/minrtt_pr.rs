@@ -1,5 +1,5 @@
 //! Lowest RTT first with opportunistic retransmission and penalisation: the default of the out-of-tree Linux MPTCP, and
-//! what paper 002 s5 calls "Default".
+//! what STMS s5 calls "Default".
 //!
 //! [`minrtt`](crate::minrtt) decides while anything can be sent. When the receive window, or the sender's memory, is full of
 //! data that waits for its oldest segment, the subflow with room and the lowest RTT has the slower holder of that

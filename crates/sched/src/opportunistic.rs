@@ -27,7 +27,7 @@ pub(crate) struct Opportunistic {
 /// The kernel's ratio of round-trip times.
 pub(crate) const KERNEL_RATIO: f64 = 4.0;
 
-/// Whether what can be sent is held up by what is not acknowledged: the receive window is full (reference trigger A), or
+/// Whether what can be sent is held up by what is not acknowledged: the receive window is full (trigger A), or
 /// everything admitted was sent and the application waits for room in the sender's memory (trigger B).
 pub(crate) fn is_held_up(queue: &Queue) -> bool {
     !queue.has_pending() && (queue.is_window_blocked() || (queue.unsent().is_zero() && queue.writer_waits()))

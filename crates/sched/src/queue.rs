@@ -155,7 +155,7 @@ impl Queue {
         if allowed.is_empty() { DataRange::default() } else { self.clip(allowed, mss) }
     }
 
-    /// The data behind `gap` unsent segments, as much as a record of `mss` carries: what paper 002 writes
+    /// The data behind `gap` unsent segments, as much as a record of `mss` carries: what STMS writes
     /// `unsentPackets[Gap]`. Segments are those that records of `gap_mss` make of the unsent data.
     ///
     /// `None` if not so much is unsent or the window does not allow it. Costs O(1) behind the data sent last, O(log gap)

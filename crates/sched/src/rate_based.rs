@@ -1,4 +1,4 @@
-//! The scheduler for pacing-based congestion control of MPCC (paper 000 s6).
+//! The scheduler for pacing-based congestion control of MPCC (s6).
 //!
 //! A paced controller's window is wide, so that the lowest-RTT rule alone would give everything to one subflow. Here a
 //! subflow is unavailable while at least a share (10%) of what it sends in a round trip at its pacing rate is queued on
@@ -19,7 +19,7 @@ use crate::scheduler::{Choice, Scheduler};
 /// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// The share of pacing rate times smoothed RTT from which on a subflow has enough queued, in 0..=1. Paper 000 s6: 0.1.
+    /// The share of pacing rate times smoothed RTT from which on a subflow has enough queued, in 0..=1. MPCC s6: 0.1.
     pub share: f64,
 }
 
@@ -43,7 +43,7 @@ impl RateBased {
         Self { config, reason: reason::NOTHING_YET }
     }
 
-    /// Paper 000 s6: the subflow has less than the share of a round trip's packets queued. Before the first RTT sample a
+    /// MPCC s6: the subflow has less than the share of a round trip's packets queued. Before the first RTT sample a
     /// round trip holds nothing: one segment at a time.
     fn is_available(&self, subflow: &SubflowView) -> bool {
         let Some(rate) = subflow.pacing else { return true };

@@ -1,9 +1,9 @@
-//! STMS, the Slide Together Multipath Scheduler (Shi et al., USENIX ATC 2018: paper 002), with the resolutions of
-//! `reference/stms.md`.
+//! STMS, the Slide Together Multipath Scheduler (Shi et al., USENIX ATC 2018). What is done where
+//! the paper is silent stands below.
 //!
 //! Packets should *arrive* in order. The fast subflow always sends the lowest unsent data; a slow one sends the data behind
 //! a gap of unsent segments, which the fast subflow will have sent by the time that the slow one's segment arrives
-//! (paper 002 algorithm 1). The two variants differ in how they find the gap:
+//! (STMS algorithm 1). The two variants differ in how they find the gap:
 //!
 //! * `stms-c` calculates it with every segment it sends on a slow subflow: `gap = B_f (OWD_s - OWD_f)` (eq. 2), with half the
 //!   smoothed RTT as one-way delay;
@@ -11,13 +11,13 @@
 //!
 //! The paper defines two subflows. With more, each slow subflow has its own gap behind which it sends; the calculated one
 //! is the sum over all faster subflows `j` of `B_j (OWD_i - OWD_j)`. Where the paper is silent: the fast subflow is the
-//! usable one with the smallest smoothed RTT, at every decision anew (reference s4). The bandwidth of a subflow is its
+//! usable one with the smallest smoothed RTT, at every decision anew. The bandwidth of a subflow is its
 //! window over its smoothed RTT, or its pacing rate if that is less (a paced controller's window is not meant to be
 //! reached). Lost data stands before the unsent data: a slow subflow takes it only where the gap is shorter than
 //! all that was lost.
 //!
 //! It waits when only slow subflows have room and the gap reaches beyond the unsent data or the window: then it falls back to
-//! the fast subflow alone (paper 002 s3.2). While the fast subflow has room it never waits.
+//! the fast subflow alone (STMS s3.2). While the fast subflow has room it never waits.
 
 pub mod adaptation;
 
@@ -119,12 +119,12 @@ fn segments_within(view: &View, slow: SubflowId, rtt_s: Duration, span: impl Fn(
     faster.map(|(subflow, rtt)| bandwidth(subflow) * span(rtt, rtt_s) / subflow.mss.as_f64().max(1.0)).sum()
 }
 
-/// Paper 002 eq. 2 with half the RTT as one-way delay (s5), summed over the faster subflows; in segments.
+/// STMS eq. 2 with half the RTT as one-way delay (s5), summed over the faster subflows; in segments.
 fn gap_with_rtt(view: &View, slow: SubflowId, rtt_s: Duration) -> f64 {
     segments_within(view, slow, rtt_s, |rtt_f, rtt_s| (rtt_s - rtt_f) / 2.0)
 }
 
-/// Paper 002 eq. 2 with smoothed RTTs; in segments.
+/// STMS eq. 2 with smoothed RTTs; in segments.
 pub fn calculated_gap(view: &View, slow: &SubflowView) -> f64 {
     slow.srtt.map_or(0.0, |srtt| gap_with_rtt(view, slow.id, srtt))
 }

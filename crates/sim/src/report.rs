@@ -58,7 +58,7 @@ pub struct ConnectionReport {
     pub received_again_bytes: u64,
     /// Cost of what was sent: the sum over subflows of bytes sent times cost a byte.
     pub cost: f64,
-    /// The same a second (paper 004 eq. 26).
+    /// The same a second (Uni-MPTCP eq. 26).
     pub cost_per_s: f64,
     /// The first ten thousand files that arrived, in the order of their ends.
     pub files: Vec<FileReport>,

@@ -29,7 +29,7 @@ pub struct ConnectionSeries {
     pub sending_bps: Vec<f64>,
     /// Payload sent again, because it was lost or as a copy.
     pub retransmitted_bytes: Vec<u64>,
-    /// Cost a second: bytes sent a second times cost a byte, summed over subflows (paper 004 eq. 26).
+    /// Cost a second: bytes sent a second times cost a byte, summed over subflows (Uni-MPTCP eq. 26).
     pub cost_per_s: Vec<f64>,
     /// Mean time from a packet's arrival to its delivery in order.
     pub out_of_order_delay_s: Vec<f64>,

@@ -13,7 +13,7 @@ fn assert_near(what: &str, pair: Pair, tolerance: f64) {
     assert!((pair.ratio() - 1.0).abs() <= tolerance, "{what}: {pair:?}");
 }
 
-/// Paper 000 s4: MPCC steers for lexicographic max-min fairness.
+/// MPCC s4: MPCC steers for lexicographic max-min fairness.
 #[test]
 fn mpcc_latency_is_max_min_fair() {
     let network = MPCC.iter().find(|network| network.name == "100, 50, 20").expect("it is one of them");
@@ -25,7 +25,7 @@ fn mpcc_latency_is_max_min_fair() {
     }
 }
 
-/// Paper 004, Table I and principle P2.
+/// Uni-MPTCP, Table I and principle P2.
 #[test]
 fn uni_mptcp_shares_as_its_weights_say_and_takes_no_more_than_a_tcp() {
     let effort = Effort { seconds: 100, seeds: 1, carrier: Carrier::Tcp };
@@ -60,7 +60,7 @@ fn coupled_controllers_rest_where_their_fluid_models_do() {
     }
 }
 
-/// Paper 001 s2 and s5: TCCC gets what a TCP gets. LIA as the kernel has it, which the paper measured, gets less; by its
+/// TCCC s2 and s5: TCCC gets what a TCP gets. LIA as the kernel has it, which the paper measured, gets less; by its
 /// RFC it does not.
 #[test]
 fn tccc_shares_a_bottleneck_evenly_with_a_tcp() {
@@ -71,7 +71,7 @@ fn tccc_shares_a_bottleneck_evenly_with_a_tcp() {
     assert!(kernel < tccc - 0.1, "{kernel} {tccc}");
 }
 
-/// Paper 004 s5.3.2: nearer to the target than the weights between which the search chooses, and no dearer than needed.
+/// Uni-MPTCP s4.3.2: nearer to the target than the weights between which the search chooses, and no dearer than needed.
 #[test]
 fn the_weight_found_for_a_target_gives_it() {
     let effort = Effort { seconds: 200, seeds: 1, carrier: Carrier::Tcp };

@@ -1,4 +1,4 @@
-//! STMS in the setting of paper 002 section 2.1, a lean part of what `--example stms` prints.
+//! STMS in the setting of its paper's section 2.1, a lean part of what `--example stms` prints.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A target rate at least cost (paper 004): a cheap path with four TCP flows beside a dear one with one.
+//! A target rate at least cost (Uni-MPTCP): a cheap path with four TCP flows beside a dear one with one.
 
 use std::path::Path;
 

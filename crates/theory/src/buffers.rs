@@ -1,4 +1,4 @@
-//! How much buffer two paths need: equations 1 to 4 of paper 002 (STMS, s3).
+//! How much buffer two paths need: equations 1 to 4 of STMS (s3).
 //!
 //! Bandwidths are what the paths carry when both are full. One-way delays are from sender to receiver; the paper takes
 //! data acknowledgements to come back on the faster path.
@@ -32,7 +32,7 @@ pub struct Pair {
     slow: Path,
 }
 
-/// What a host buffer of some size allows (paper 002 s3.2).
+/// What a host buffer of some size allows (STMS s3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Regime {
     /// Below equation 4: not even the fast path and the gap fit; STMS falls back to the fast path alone.
@@ -97,7 +97,7 @@ mod tests {
 
     const PACKET: u64 = 1500;
 
-    /// The sheet's example: 2.5 packets/ms on each path, one-way delays 10 and 50 ms.
+    /// An example: 2.5 packets/ms on each path, one-way delays 10 and 50 ms.
     fn example() -> Pair {
         let rate = Bytes::new(5 * PACKET) / Duration::from_millis(2);
         let slow = Path::symmetric(rate, Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Fluid models of window-based controllers: equations 10 to 13 and Table II of paper 001 (TCCC, s4), after Peng et al.
+//! Fluid models of window-based controllers: equations 10 to 13 and Table II of TCCC (s4), after Peng et al.
 //! (ToN 2016).
 //!
 //! ```text

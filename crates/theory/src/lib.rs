@@ -2,11 +2,11 @@
 //!
 //! | module | question | source |
 //! |---|---|---|
-//! | [`mod@lmmf`] | Which allocation is lexicographically max-min fair? | paper 000 (MPCC), s4 |
-//! | [`num`] | Which allocation maximises a sum of utilities, and at which prices? | paper 004 (Uni-MPTCP), eqs. 14, 15 |
-//! | [`uni`] | What does a weight buy on two paths? | paper 004, Table I |
-//! | [`fluid`] | Where does a control law come to rest, how friendly is it, how fast? | paper 001 (TCCC), eqs. 10 to 16, Table II |
-//! | [`buffers`] | How much buffer do two paths need? | paper 002 (STMS), eqs. 1 to 4 |
+//! | [`mod@lmmf`] | Which allocation is lexicographically max-min fair? | MPCC, s4 |
+//! | [`num`] | Which allocation maximises a sum of utilities, and at which prices? | Uni-MPTCP, eqs. 14, 15 |
+//! | [`uni`] | What does a weight buy on two paths? | Uni-MPTCP, Table I |
+//! | [`fluid`] | Where does a control law come to rest, how friendly is it, how fast? | TCCC, eqs. 10 to 16, Table II |
+//! | [`buffers`] | How much buffer do two paths need? | STMS, eqs. 1 to 4 |
 //!
 //! All of them read a [`Network`] (or two paths); [`scenario`] makes one of a scenario file. Rates, times and sizes are the
 //! types of `manypath-core` wherever a caller meets them; inside, equations are in `f64`.

@@ -1,4 +1,4 @@
-//! Lexicographic max-min fairness (LMMF), the optimum that paper 000 (MPCC, s4) steers for.
+//! Lexicographic max-min fairness (LMMF), the optimum that MPCC (s4) steers for.
 //!
 //! Of all feasible allocations it is the one whose sorted vector of connection totals is lexicographically largest: no
 //! connection can gain without one that has as much or less losing. A connection counts with the sum of its subflows,

@@ -5,8 +5,8 @@
 //! subject to  the load of each link <= its capacity,  x >= 0
 //! ```
 //!
-//! With logarithms and one connection of weights `omega` beside TCP flows it is equations 14 and 15 of paper 004
-//! (Uni-MPTCP); with `U(z) = w z^(1-alpha)/(1-alpha)` it is alpha-fairness, which goes from throughput (0) over proportional
+//! With logarithms and one connection of weights `omega` beside TCP flows it is equations 14 and 15 of Uni-MPTCP
+//! (s3.2); with `U(z) = w z^(1-alpha)/(1-alpha)` it is alpha-fairness, which goes from throughput (0) over proportional
 //! fairness (1) towards max-min fairness.
 //!
 //! Rates inside utilities and prices are in Mbit/s (10^6 bits per second). The unit matters only where connections with

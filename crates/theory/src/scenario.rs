@@ -314,7 +314,7 @@ fn law(described: &Described, connection: &Connection) -> Option<Algorithm> {
         }
         ("uni-mptcp", ..) => Algorithm::UniMptcp { weights: weights(cc, paths) },
         ("lisa", ..) => Algorithm::Lia,
-        // Algorithm 2 of paper 001: subflows that share a bottleneck see one loss rate, others may not.
+        // Algorithm 2 of TCCC: subflows that share a bottleneck see one loss rate, others may not.
         ("tccc", ..) if !shares_a_link(connection) => Algorithm::TcccHalving,
         (name, ..) => Algorithm::named(name, count)?,
     })

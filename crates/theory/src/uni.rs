@@ -1,4 +1,4 @@
-//! Uni-MPTCP on two paths in closed form: Table I of paper 004, the optimum of its equations 14 and 15 for `n = 2`.
+//! Uni-MPTCP on two paths in closed form: Table I of its paper, the optimum of its equations 14 and 15 for `n = 2`.
 //!
 //! Two bottlenecks; `n_1` TCP flows on the first, `n_2` on the second; one Uni-MPTCP connection with a subflow on each and
 //! the weight `omega` on the second (the first has weight one). Every TCP flow of a link gets the same.
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_gain_of_the_peak_is_bounded_for_equal_capacities() {
-        // Sheet 5.11: at c1 = c2 the largest gain over omega = 1 with a weight below one is 8.58%, at n = (2, 1).
+        // Its s4.2: 8.7%. At c1 = c2 the largest gain over omega = 1 with a weight below one is 8.58%, at n = (2, 1).
         let gain = |n1, n2| {
             let setting = paths(n1, n2, 10.0, 10.0);
             let total = |omega: f64| setting.shares(omega).unwrap().total().as_mbps();
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_gain_of_the_peak_is_larger_for_unequal_capacities() {
-        // Sheet 5.11: 16.6% at n = (59, 1), c2/c1 = 0.034.
+        // Not so for unlike capacities: 16.6% at n = (59, 1), c2/c1 = 0.034.
         let gain = |c2| {
             let setting = paths(59, 1, 1.0, c2);
             let total = |omega: f64| setting.shares(omega).unwrap().total().as_mbps();

@@ -1,4 +1,4 @@
-//! The fluid models against the tables and examples of paper 001 and of reference/tccc.md and reference/baselines.md.
+//! The fluid models against the tables and examples of TCCC and of the papers of the other laws.
 
 use core::cmp::Ordering;
 
@@ -96,7 +96,7 @@ fn the_order_of_equation_17_has_an_exception() {
 
 #[test]
 fn totals_at_equal_loss() {
-    // Sheets: what n equal subflows take together, in units of one TCP at the same loss.
+    // What n equal subflows take together, in units of one TCP at the same loss.
     let total = |law: Algorithm, n: usize| {
         let subflows = vec![(Duration::from_millis(60), 1e-3); n];
         let equilibrium = System::at_loss(law, &subflows, PACKET).unwrap().equilibrium().unwrap();
@@ -156,7 +156,7 @@ fn rest(network: &Network, laws: Vec<Algorithm>) -> Equilibrium {
 
 #[test]
 fn uni_mptcp_under_loss_in_proportion_to_packets() {
-    // Sheet checks/c_extra.py: y_1 S = x_1^2, y_2 S = omega x_2^2 with S = y_1 + omega y_2.
+    // At rest y_1 S = x_1^2, y_2 S = omega x_2^2 with S = y_1 + omega y_2.
     let uni = [(1.0, [0.187_300, 4.953_610]), (0.5, [0.338_600, 4.836_245]), (0.15, [0.675_327, 4.081_270])];
     for (omega, want) in uni.into_iter().chain([(0.01, [0.904_988, 0.904_988])]) {
         let (network, laws) = two_bottlenecks([10.0, 10.0], [10, 1], Algorithm::UniMptcp { weights: vec![1.0, omega] });
@@ -166,7 +166,7 @@ fn uni_mptcp_under_loss_in_proportion_to_packets() {
     }
 }
 
-/// Sheet s5.1: as printed, the subflow of weight 0.01 takes more than a TCP of its link, and most of it.
+/// Uni-MPTCP eq. 17 as printed: the subflow of weight 0.01 takes more than a TCP of its link, and most of it.
 #[test]
 fn uni_mptcp_as_printed() {
     let law = Algorithm::UniMptcpPrinted { weights: vec![1.0, 0.01] };

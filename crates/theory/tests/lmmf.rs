@@ -21,8 +21,8 @@ fn assert_totals(network: &Network, want: &[f64]) {
 }
 
 #[test]
-fn the_networks_of_paper_000() {
-    // The table of reference/mpcc.md, section 8.
+fn the_networks_of_mpcc() {
+    // Expected totals: linear programs, one after the other, by another program.
     let over = |routes: &[[usize; 1]]| Connection::over(routes);
     // Figure 1: three links of 100, MPCC_1 on the first, MPCC_3 on all.
     assert_totals(&network(&[100.0; 3], vec![over(&[[0]]), over(&[[0], [1], [2]])]), &[100.0, 200.0]);

@@ -241,7 +241,7 @@ proptest! {
         prop_assert!(sums.iter().zip(&other).all(|(one, other)| (one - other).abs() < 1e-6 * one + 1e-7), "{sums:?} {other:?}");
     }
 
-    /// Paper 004, Table I against equations 14 and 15 solved numerically.
+    /// Uni-MPTCP, Table I against equations 14 and 15 solved numerically.
     #[test]
     fn table_one_is_the_optimum(n1 in 1..15_u32, n2 in 1..15_u32, c1 in 1.0..50.0_f64, c2 in 1.0..50.0_f64, power in -2.0..2.0_f64) {
         let omega = 10.0_f64.powf(power);

@@ -134,7 +134,7 @@ fn on_a_link(own: f64, elsewhere: f64, load: f64, step: f64) -> f64 {
     config().utility.gradient(&at(own), &at(own + step), elsewhere)
 }
 
-/// Sheet s7.11: on two links of 100 Mbit/s, 100 + 50 against 50 is a kink for both, though not fair.
+/// MPCC theorem 5.1 asks for a smooth utility. On two links of 100 Mbit/s, 100 + 50 against 50 is a kink.
 #[test]
 fn slopes_at_a_full_link() {
     for (elsewhere, left, right) in [(100.0, 0.545, -16.5), (0.0, 0.609, -5.07)] {
@@ -149,7 +149,7 @@ fn slopes_at_a_full_link() {
     assert!(on_a_link(6.56, 0.0, 100.0, 1e-5) > 0.0 && on_a_link(6.58, 0.0, 100.0, 1e-5) < 0.0);
 }
 
-/// Sheet s8: where `n` equal senders rest.
+/// Where `n` equal senders rest: where the utility's slope is zero.
 #[test]
 fn many_senders_exceed_a_link_a_little() {
     let slope = |n: f64, load: f64| on_a_link(load / n, 0.0, load, 1e-5);

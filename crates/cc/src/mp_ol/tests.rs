@@ -62,7 +62,7 @@ fn a_change_of_sign_ends_learning() {
     close(window.cwnd, 625.0);
 }
 
-/// Sheet s6: a drop-tail link of 50 Mbit/s, `beta` = 1. Steps down are 15 times as large as steps up.
+/// A drop-tail link of 50 Mbit/s, `beta` = 1. Steps down are 15 times as large as steps up.
 #[test]
 fn learning_on_a_drop_tail_link() {
     let reports = |base: f64| {
@@ -121,7 +121,7 @@ fn equations_13_to_16() {
     }
 }
 
-/// Equation 17 has the utility concave everywhere. It is not, beyond a load of about 2 B (sheet s6).
+/// Equation 17 has the utility concave everywhere. It is not, beyond a load of about 2 B.
 #[test]
 fn equation_17_holds_up_to_a_loss_of_six_sevenths() {
     for own in [1.0, 10.0, 50.0, 90.0] {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Paper 004 Table II: rates in Mbit/s at weights 0.01, 100 and 1, and the weight found for a target of 2.5 Mbit/s.
+/// Uni-MPTCP Table II: rates in Mbit/s at weights 0.01, 100 and 1, and the weight found for a target of 2.5 Mbit/s.
 /// The "long run" row (1.120801, 4.50132, 4.50132, 0.152217) is left out: its digits are inconsistent, 2.5 gives 0.15392.
 const TABLE_2: [(f64, f64, f64, f64); 10] = [
     (2.72832, 3.24272, 3.463455, 0.01),

@@ -78,13 +78,13 @@ const THRESHOLD: Parameter = parameter(
     "threshold",
     "largest",
     "largest or rate",
-    "expected throughput: max(ssth)/min(rtt) (paper 001 s4.2), or max(ssth/rtt)",
+    "expected throughput: max(ssth)/min(rtt) (TCCC s3.2), or max(ssth/rtt)",
 );
 const TOLERANCE: Parameter = parameter(
     "tolerance",
     "0.2",
     "a number in 0..1",
-    "loss rates that differ by this share of the largest are the same (paper 001 gives no test)",
+    "loss rates that differ by this share of the largest are the same (TCCC gives no test)",
 );
 
 /// A coupled window-based controller with the option of HyStart++.
@@ -233,34 +233,34 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     row("lisa", &[], "draft-barik-mptcp-lisa-01, over RFC 6356", Status::Stable, |_, _| {
         Ok(Box::new(Aimd::new(Lisa::default(), false)))
     }),
-    row("nmcc", &[HYSTART], "Thomas et al., ToN 2020, after paper 001 Table II", Status::Experimental, |params, _| {
+    row("nmcc", &[HYSTART], "Thomas et al., ToN 2020, after TCCC Table II", Status::Experimental, |params, _| {
         coupled(params, Nmcc::plain())
     }),
     row(
         "e-nmcc",
         &[HYSTART],
-        "Thomas et al., ToN 2020, fluid model of paper 001 Table II",
+        "Thomas et al., ToN 2020, fluid model of TCCC Table II",
         Status::Experimental,
         |params, _| coupled(params, Nmcc::extended(None)),
     ),
     row(
         "e-nmcc+",
         &[DETECTOR, HYSTART],
-        "paper 001 s5.2: e-nmcc, decoupled without a shared bottleneck",
+        "TCCC s5.2: e-nmcc, decoupled without a shared bottleneck",
         Status::Experimental,
         |params, _| coupled(params, Nmcc::extended(Some(Detector::from_params(params)?))),
     ),
     row(
         "tccc",
         &[ESTIMATE, THRESHOLD, TOLERANCE, DETECTOR],
-        "Yang et al. (paper 001) s4",
+        "TCCC (Yang et al., TNSM 2023) s3",
         Status::Stable,
         |params, _| build_tccc(params, false),
     ),
     row(
         "tccc+",
         &[ESTIMATE, THRESHOLD, TOLERANCE, DETECTOR],
-        "Yang et al. (paper 001) s4.4: tccc, decoupled without a shared bottleneck",
+        "TCCC (Yang et al., TNSM 2023) s4.4: tccc, decoupled without a shared bottleneck",
         Status::Stable,
         |params, _| build_tccc(params, true),
     ),
@@ -271,7 +271,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
                 "weights",
                 "1",
                 "numbers in 0.001..1000 separated by /",
-                "weights of the subflows by id, 1 for the rest (paper 004 s4)",
+                "weights of the subflows by id, 1 for the rest (Uni-MPTCP s3.3)",
             ),
             parameter(
                 "decrease",
@@ -286,21 +286,21 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             targeted::PARAMETERS[4],
             HYSTART,
         ],
-        "Wang et al. (paper 004) s4-5",
+        "Uni-MPTCP (Wang et al.) s3-4",
         Status::Stable,
         build_uni_mptcp,
     ),
     row(
         "mpcc-loss",
         &ascent::parameters(mpcc::LOSS),
-        "Gilad et al., CoNEXT 2020 (paper 000) s4-5, gamma = 0",
+        "MPCC (Gilad et al., CoNEXT 2020) s4-5, gamma = 0",
         Status::Stable,
         build_mpcc,
     ),
     row(
         "mpcc-latency",
         &ascent::parameters(mpcc::LATENCY),
-        "Gilad et al., CoNEXT 2020 (paper 000) s4-5, gamma = 1",
+        "MPCC (Gilad et al., CoNEXT 2020) s4-5, gamma = 1",
         Status::Stable,
         build_mpcc,
     ),
@@ -318,20 +318,20 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             parameter("theta", "1", "a number in 0.001..1000", "step in Mbit/s per unit of gradient"),
             parameter("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow"),
         ],
-        "Gilad et al., CoNEXT 2020 (paper 000) s4.1-4.2, eq. 1",
+        "MPCC (Gilad et al., CoNEXT 2020) s4.1-4.2, eq. 1",
         Status::Experimental,
         |params, _| Ok(Box::new(MpccConnection::new(mpcc_connection::Config::from_params(params)?))),
     ),
     row(
         "mp-ol",
         &[
-            parameter("n", "5", "an integer in 1..100", "monitor intervals in a monitoring period (paper 003 s5)"),
-            parameter("d", "0.5", "a number in 0..2", "distance of centroids that is a change (paper 003 s5)"),
+            parameter("n", "5", "an integer in 1..100", "monitor intervals in a monitoring period (MP-OL s5)"),
+            parameter("d", "0.5", "a number in 0..2", "distance of centroids that is a change (MP-OL s5)"),
             parameter(
                 "epsilon",
                 "0.05",
                 "a number in 0.001..0.5",
-                "probing distance, share of the own rate (paper 003 s5)",
+                "probing distance, share of the own rate (MP-OL s5)",
             ),
             parameter(
                 "beta",
@@ -342,7 +342,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             parameter("guard", "off", "on or off", "variation below 5% of the RTT and 0.1% of loss is none (ours)"),
             parameter("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow (MPCC's release)"),
         ],
-        "Zhuang et al., TNSM 2023 (paper 003) s4",
+        "MP-OL (Zhuang et al., TNSM 2023) s4",
         Status::Stable,
         |params, _| Ok(Box::new(MpOl::new(mp_ol::Config::from_params(params)?))),
     ),

@@ -54,7 +54,7 @@ fn algorithm_2() {
     close(found[1], 0.02 * 2040.0 * 2040.0 / (2.0 * 0.1 * 100_400.0));
 }
 
-/// Sheet s5.9: why the frame keeps a packet.
+/// TCCC algorithm 2 line 10 has no floor: why the frame keeps a packet.
 #[test]
 fn a_loss_often_takes_a_whole_window() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -96,7 +96,7 @@ fn marks_are_losses() {
 
 #[test]
 fn all_subflows_together_grow_like_one_tcp() {
-    // Sum of (growth per round trip)/rtt = 1/min_rtt, whatever windows and round trips (paper 001 eq. 3).
+    // Sum of (growth per round trip)/rtt = 1/min_rtt, whatever windows and round trips (TCCC eq. 3).
     let windows = windows(&[(40.0, 0.02), (4.0, 0.1), (17.0, 0.05)]);
     let mut tccc = avoiding(&[(9.0, 1.0); 3]);
     let found = increases(&mut tccc, &windows);

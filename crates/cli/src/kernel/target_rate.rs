@@ -27,13 +27,13 @@ const STATE: &str = "/run/manypath/target-rate.json";
 /// Keep connections under `uni-mptcp` at a rate, with as little on the dear path as that takes
 ///
 /// For every connection that has a subflow on each of the two paths, three weights of the dear path are tried, 20 s each; then
-/// the weight that gives the target rate (paper 004) is held, and corrected by what it gives. It runs until it is ended; then
+/// the weight that gives the target rate (Uni-MPTCP) is held, and corrected by what it gives. It runs until it is ended; then
 /// weights stay as they are, and it goes on from there when it is started again. Run it where the data is sent from, as root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   manypath kernel target-rate 20Mbit --cheap wlan0 --dear wwan0
   manypath kernel target-rate 8Mbit --cheap 192.0.2.7 --dear 198.51.100.7   on a server: the client's addresses
-  manypath kernel target-rate 20Mbit --cheap wlan0 --dear wwan0 --search-only --period 300s   as paper 004 has it")]
+  manypath kernel target-rate 20Mbit --cheap wlan0 --dear wwan0 --search-only --period 300s   as its paper has it")]
 pub(crate) struct Args {
     /// The rate that each connection wants
     #[arg(value_name = "RATE")]

@@ -1,4 +1,4 @@
-//! `uni`: what a weight buys on two paths (paper 004, Table I).
+//! `uni`: what a weight buys on two paths (Uni-MPTCP, Table I).
 //!
 //! Arguments `n1`, `n2` (TCP flows on each link), `c1`, `c2` (rates), `omega`, and `rule`: `optimum`, or `printed` for where
 //! equations 17 and 20 come to rest as they are printed, with a decrease by the weight. Quantities: `x1`, `x2`, `y1`, `y2`, `y` (bit/s,
@@ -72,7 +72,7 @@ fn printed(shares: &mut Shares, flows: [u32; 2], capacities: [Rate; 2], omega: f
 mod tests {
     use super::*;
 
-    /// Sheet s5.1: n = (10, 1), c = (10, 10), omega = 0.01. The subflow of the small weight takes ten times a TCP.
+    /// Eq. 17: n = (10, 1), c = (10, 10), omega = 0.01. The subflow of the small weight takes ten times a TCP.
     #[test]
     fn the_printed_rule_does_not_heed_the_weight() {
         let (flows, capacities) = ([10, 1], [Rate::from_mbps(10.0); 2]);

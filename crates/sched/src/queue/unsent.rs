@@ -1,6 +1,6 @@
 //! The unsent data of a connection, with the position that has a given amount of unsent data before it.
 //!
-//! STMS sends on a slow path the data behind a gap of unsent data (paper 002 s3.1), so the question "where are `n` unsent
+//! STMS sends on a slow path the data behind a gap of unsent data (s3.1), so the question "where are `n` unsent
 //! bytes skipped?" comes with every packet of a slow path. Walking the list would cost more the longer the gap.
 //!
 //! The last stretch of unsent data, the *tail*, is kept apart: nearly all questions and all in-order traffic concern it,

@@ -1,4 +1,4 @@
-//! STMS-A's gaps (paper 002 algorithm 2, `reference/stms.md` s2 and s5).
+//! STMS-A's gaps (STMS algorithm 2).
 //!
 //! When a gap is too small the slow subflow's segments arrive late, and each one's arrival releases a burst of data that
 //! waited for it: a data acknowledgement of many segments whose old left edge was on the slow subflow. When it is too
@@ -7,7 +7,7 @@
 //! more than acknowledgements do when nothing is missing. Once every `D = (RTT_s + RTT_f) / 2` the gap moves by what the
 //! samples of the interval say together, damped.
 //!
-//! How much? The paper says "EWMA", and reference s5.4 tried two readings: the sum of an interval's samples, which overshoots
+//! How much? The paper says "EWMA", which has two readings: the sum of an interval's samples, which overshoots
 //! by several times the gap, and their mean. Between evenly paced paths a late segment releases `B_f / B_s + 1` others however late
 //! it is, so that the mean moves a gap by four segments an interval whatever the rates: 24 to 28 s to the gap of the paper's
 //! setting. The sum times `gain` scales with the rates instead: an interval in which everything is late adds `gain` times what it
@@ -18,7 +18,7 @@
 //! than `k`, and about no other.
 //!
 //! Where the paper is silent: acknowledgements whose left edge had been retransmitted are ignored, since loss releases
-//! bursts too (reference s4). And a gap does not *grow* beyond what the faster subflows send in a round trip of the slow one: no
+//! bursts too. And a gap does not *grow* beyond what the faster subflows send in a round trip of the slow one: no
 //! segment takes longer to arrive than to be acknowledged, so a larger gap comes of disturbances, and it would idle the slow
 //! subflow and with it the feedback that could shrink the gap again. For the same reason a gap that is beyond that already, since
 //! a queue has drained, loses `gain` of the excess an interval (samples alone took 20 s from 3,270 segments to 740), and a subflow
@@ -109,7 +109,7 @@ impl Adaptation {
         }
     }
 
-    /// Notes which subflow is the fastest. When two subflows change roles the gap between them stays (reference s4).
+    /// Notes which subflow is the fastest. When two subflows change roles the gap between them stays.
     pub(super) fn on_fastest(&mut self, view: &View, id: SubflowId) {
         if self.gaps.len() < view.subflows.len() {
             self.gaps.resize(view.subflows.len(), Gap::new(self.config));
@@ -132,12 +132,12 @@ impl Adaptation {
 
     /// Algorithm 2.
     pub(super) fn on_data_ack(&mut self, now: Time, ack: &DataAck, view: &View) {
-        // Reference s5.9: the cumulative acknowledgement only. Reference s4: not where loss held the edge up.
+        // The cumulative acknowledgement only, and not where loss held the edge up.
         let Some(edge) = ack.left_edge_subflow.filter(|_| !ack.left_edge_retransmitted) else { return };
         let Some(fast) = fastest(view.usable()) else { return };
         self.on_fastest(view, fast.id);
         let rtt = |subflow: &SubflowView| (subflow.srtt.unwrap_or(Duration::ZERO), subflow.id);
-        // Algorithm 2 line 3, with the threshold of reference s5.5.
+        // Algorithm 2 line 3, whose threshold of 2 is what delayed acknowledgements cover.
         let released = if ack.segments > ack.segments_per_ack { f64::from(ack.segments) } else { 0.0 };
         let edge_rtt = view.get(edge).map(rtt);
         for (slow, gap) in view.subflows.iter().zip(&mut self.gaps) {

@@ -43,7 +43,7 @@ fn the_front_goes_to_the_fast_subflow_and_the_gap_is_left_for_it() {
     open.subflows[0].in_flight = Bytes::ZERO;
     assert_eq!(scheduler.pick(Time::ZERO, &open, &queue), send(0, 0));
     assert_eq!(scheduler.reason(), "fast subflow: the front");
-    // The fast subflow skips what the slow one has sent (paper 002 s4).
+    // The fast subflow skips what the slow one has sent (STMS s4).
     for segment in 0..5 {
         queue.on_assigned(Time::ZERO, segments(segment, segment + 1), SubflowId(0));
     }
@@ -83,7 +83,7 @@ fn lost_data_is_the_fast_subflow_s_unless_there_is_more_of_it_than_the_gap() {
 
 #[test]
 fn the_calculated_gap_is_equation_2() {
-    // RTT_s = 3 RTT_f: the gap is the fast window (paper 002 figure 9). 10 / 20 ms * (60 - 20) / 2.
+    // RTT_s = 3 RTT_f: the gap is the fast window (STMS figure 9). 10 / 20 ms * (60 - 20) / 2.
     let paths = fast_full();
     assert!((calculated_gap(&paths, &paths.subflows[1]) - 10.0).abs() < 1e-9);
     let mut scheduler = Stms::calculated();
@@ -253,7 +253,7 @@ fn a_removed_subflow_s_gap_is_forgotten() {
     assert!(gap_of(&scheduler, 1).abs() < 1e-9);
 }
 
-/// Paths without losses or windows, as in `reference/checks`: every subflow sends at its rate, one data acknowledgement a
+/// Paths without losses or windows: every subflow sends at its rate, one data acknowledgement a
 /// segment. Returns the means of the gaps over the last half of the time.
 fn converged(rates: &[f64], delays_ms: &[f64], scheduler: &mut Stms, seconds: f64) -> Vec<f64> {
     let mut paths = view([]);
@@ -331,7 +331,7 @@ fn converged(rates: &[f64], delays_ms: &[f64], scheduler: &mut Stms, seconds: f6
 
 #[test]
 fn the_adapted_gap_converges_to_equation_2() {
-    // reference/stms.md s6: 2.5 packets/ms, one-way delays 10 and 50 ms: 100.
+    // STMS eq. 2: 2.5 packets/ms, one-way delays 10 and 50 ms: 100.
     for rates in [[2.5, 2.5], [2.5, 1.0]] {
         let gap = converged(&rates, &[10.0, 50.0], &mut stms_a(0.0), 6.0)[1];
         assert!((gap / 100.0 - 1.0).abs() < 0.2, "{rates:?}: {gap}");
@@ -345,7 +345,7 @@ fn the_adapted_gap_converges_to_equation_2() {
 
 #[test]
 fn a_gap_that_is_too_large_shrinks_slowly() {
-    // reference/stms.md s5.6: shrinking is much slower than growing; not a bug.
+    // Samples of two segments down beside many up: shrinking is much slower than growing, by the rule.
     let gap = converged(&[2.5, 2.5], &[10.0, 50.0], &mut stms_a(300.0), 6.0)[1];
     assert!(gap > 100.0 && gap < 299.0, "{gap}");
 }

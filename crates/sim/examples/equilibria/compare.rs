@@ -140,14 +140,14 @@ impl OnTwo {
         self.tcp.iter().map(|pair| (pair.ratio() - 1.0).abs()).chain(subflows).fold(0.0, f64::max)
     }
 
-    /// The largest rate of a subflow as a part of the TCP flows' beside it (principle P2 of paper 004: at most 1).
+    /// The largest rate of a subflow as a part of the TCP flows' beside it (principle P2 of Uni-MPTCP: at most 1).
     pub(crate) fn greed(&self) -> f64 {
         let part = |(own, tcp): (&Pair, &Pair)| own.found / tcp.found;
         self.subflows.iter().zip(&self.tcp).map(part).fold(0.0, f64::max)
     }
 }
 
-/// Uni-MPTCP with a weight beside Table I of paper 004.
+/// Uni-MPTCP with a weight beside Table I of its paper.
 pub(crate) fn uni(setting: &TwoBottlenecks, omega: f64, effort: Effort) -> OnTwo {
     let table = TwoPaths::new(setting.flows, setting.mbps.map(Rate::from_mbps)).expect("there are flows on both");
     let shares = table.shares(omega).expect("the weight is in range");
@@ -156,7 +156,7 @@ pub(crate) fn uni(setting: &TwoBottlenecks, omega: f64, effort: Effort) -> OnTwo
     OnTwo::new(setting, &runs, shares.tcp.map(Rate::as_mbps), shares.subflows.map(Rate::as_mbps))
 }
 
-/// What a connection of paper 004 gets and costs.
+/// What a connection of Uni-MPTCP gets and costs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bought {
     /// Rates of the cheap path and the costly one.
@@ -169,13 +169,13 @@ impl Bought {
         self.rates[0] + self.rates[1]
     }
 
-    /// Paper 004 eq. 26: 0.1 a Mbit/s on the cheap path, 10 on the costly one.
+    /// Uni-MPTCP eq. 26: 0.1 a Mbit/s on the cheap path, 10 on the costly one.
     pub(crate) fn cost(&self) -> f64 {
         0.1 * self.rates[0] + 10.0 * self.rates[1]
     }
 }
 
-/// A controller in the simulations of paper 004.
+/// A controller in the simulations of Uni-MPTCP.
 pub(crate) fn bought(cc: &str, effort: Effort) -> Bought {
     let runs = Runs::of(&TwoBottlenecks::of_paper_004().scenario(cc, effort.seconds, effort.carrier), effort);
     Bought { rates: [runs.subflow(0), runs.subflow(1)] }

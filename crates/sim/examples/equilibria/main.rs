@@ -169,9 +169,9 @@ fn tccc(effort: Effort) {
     }
 }
 
-/// The omega adaptation of paper 004, beside its Table III.
+/// The omega adaptation of Uni-MPTCP, beside its Table III.
 fn omega(effort: Effort) {
-    println!("| controller | rate | cheap | costly | cost | paper 004 |\n|---|---|---|---|---|---|");
+    println!("| controller | rate | cheap | costly | cost | Uni-MPTCP |\n|---|---|---|---|---|---|");
     let row = |name: &str, cc: &str, paper: &str| {
         let bought = compare::bought(cc, effort);
         let [cheap, costly] = bought.rates;

@@ -29,14 +29,14 @@ fn link(name: &str, mbps: f64, delay_ms: f64, queue: &str) -> String {
     format!("[[link]]\nname = \"{name}\"\nrate = \"{mbps}Mbit\"\ndelay = \"{delay_ms}ms\"\nqueue = \"{queue}\"\n")
 }
 
-/// A connection with a path over each of these links; the costs of paths are those of paper 004 s5.3.2.
+/// A connection with a path over each of these links; the costs of paths are those of Uni-MPTCP s4.3.2.
 fn connection(name: &str, cc: &str, links: &[String], more: &str) -> String {
     let path = |(link, cost): (&String, f64)| format!("{{ route = [\"{link}\"], cost = {cost:?} }}");
     let paths: Vec<String> = links.iter().zip([0.1, 10.0, 10.0]).map(path).collect();
     format!("[[connection]]\nname = \"{name}\"\ncc = \"{cc}\"\npath = [{}]\n{more}", paths.join(", "))
 }
 
-/// A network of paper 000.
+/// A network of MPCC.
 pub(crate) struct Mpcc {
     /// Its name.
     pub(crate) name: &'static str,
@@ -46,7 +46,7 @@ pub(crate) struct Mpcc {
     pub(crate) connections: &'static [(&'static str, &'static [usize])],
 }
 
-/// The networks of paper 000: Figure 1, Figure 3c, one with three rates, Figure 3d, and the one of Figure 14 that the paper
+/// The networks of MPCC: Figure 1, Figure 3c, one with three rates, Figure 3d, and the one of Figure 14 that the paper
 /// names as its weakness.
 pub(crate) const MPCC: [Mpcc; 5] = [
     Mpcc { name: "figure 1", links: &[100.0; 3], connections: &[("mpcc-1", &[0]), ("mpcc-3", &[0, 1, 2])] },
@@ -61,7 +61,7 @@ pub(crate) const MPCC: [Mpcc; 5] = [
 ];
 
 impl Mpcc {
-    /// The scenario, with `cc` for all connections. Links have a round trip of 30 ms and as much of queue (paper 000 s7.1).
+    /// The scenario, with `cc` for all connections. Links have a round trip of 30 ms and as much of queue (MPCC s7.1).
     pub(crate) fn scenario(&self, cc: &str, seconds: u32, carrier: Carrier) -> String {
         let mut text = head(seconds, seconds / 2);
         for (number, mbps) in self.links.iter().enumerate() {
@@ -121,7 +121,7 @@ pub(crate) struct TwoBottlenecks {
 }
 
 impl TwoBottlenecks {
-    /// For Table I of paper 004, with its 0.4 ms of delay (s5.2). Table I takes congestion for something that a path has or
+    /// For Table I of Uni-MPTCP, with its 0.4 ms of delay (s4.2). Table I takes congestion for something that a path has or
     /// has not, and that all its flows hear of, as they do where everything is marked.
     pub(crate) const fn heard_by_all(flows: [u32; 2], mbps: [f64; 2]) -> Self {
         Self { flows, mbps, delay_ms: 0.4, packet: 1500, queues: [Queue::Marks(100); 2] }
@@ -132,7 +132,7 @@ impl TwoBottlenecks {
         Self { flows, mbps, delay_ms: 0.4, packet: 1500, queues: [Queue::Tail(50); 2] }
     }
 
-    /// The simulations of paper 004: ten TCP flows on the cheap path, one on the costly one, 10 Mbit/s each, 0.4 ms of delay.
+    /// The simulations of Uni-MPTCP: ten TCP flows on the cheap path, one on the costly one, 10 Mbit/s each, 0.4 ms of delay.
     /// It states neither packets nor queues. Segments are of 536 bytes, as ns-3 has them when nothing is set. With them
     /// 50 packets are, of queues from 10 to 100, those with which LIA and the weights 0.01 and 1 get what its Table III
     /// shows (within 4%).
@@ -170,7 +170,7 @@ impl TwoBottlenecks {
     }
 }
 
-/// Paper 001's shared bottleneck (Figure 1a): a connection with two subflows, a TCP, and Poisson traffic of 3% of the
+/// TCCC's shared bottleneck (Figure 1a): a connection with two subflows, a TCP, and Poisson traffic of 3% of the
 /// bottleneck (the paper has 1 to 5%). Acknowledgements take up to one packet's time longer, drawn for each: without that,
 /// drop-tail queues serve whoever happens to be in step (S. Floyd and V. Jacobson, "On traffic phase effects in
 /// packet-switched gateways", 1992, remove it in the same way).

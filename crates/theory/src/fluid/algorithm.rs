@@ -1,4 +1,4 @@
-//! The control laws: Table II of paper 001 with the corrections of its own equations, and the laws it does not list.
+//! The control laws: Table II of TCCC with the corrections of its own equations, and the laws it does not list.
 
 use core::cmp::Ordering;
 
@@ -45,7 +45,7 @@ pub enum Algorithm {
     Tccc,
     /// TCCC where loss rates differ (Algorithm 2, other branch): the same increase, `D = w_r/2`.
     TcccHalving,
-    /// Uni-MPTCP (paper 004, eq. 20 with the decrease its Table I needs): `I = omega_r/(rtt_r sum omega x)`, `D = w_r/2`.
+    /// Uni-MPTCP (eq. 20 with the decrease its Table I needs): `I = omega_r/(rtt_r sum omega x)`, `D = w_r/2`.
     UniMptcp {
         /// The weight of each subflow, positive (spec: omega).
         weights: Vec<f64>,

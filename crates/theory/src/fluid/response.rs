@@ -1,4 +1,4 @@
-//! How fast a system returns to where it rests: Theorem 2 of paper 001.
+//! How fast a system returns to where it rests: Theorem 2 of TCCC.
 
 use nalgebra::{DMatrix, Schur};
 

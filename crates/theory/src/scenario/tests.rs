@@ -93,7 +93,7 @@ fn weights_are_those_of_the_controller() {
     let reading = read_with("", &(text + &connection("two", "reno", "", &["b"])), 0.0).unwrap();
     let utilities = reading.utilities(1.0);
     assert_eq!(utilities[0].subflow_weights, [1.0, 0.25]);
-    // Table I of paper 004 with n = (1, 1), c = (10, 20), omega = 1/4 is its edge: x = (5, 20), y = (5, 0).
+    // Table I of Uni-MPTCP with n = (1, 1), c = (10, 20), omega = 1/4 is its edge: x = (5, 20), y = (5, 0).
     let optimum = maximise(&reading.network, &utilities).unwrap();
     assert_eq!(mbps(&optimum.allocation.totals()), [5.0, 5.0, 20.0]);
 }
