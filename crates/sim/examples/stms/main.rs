@@ -99,10 +99,11 @@ impl Setting {
             for (transport, warmup) in [(TCP, "0s"), (TCP, "20s"), (QUIC, "20s")] {
                 let (scheduler, warmup_key) = (format!("connection.scheduler={name}"), format!("warmup={warmup}"));
                 let reports = self.runs(&[&scheduler, &warmup_key, transport])?;
+                let transport = transport.trim_start_matches("connection.transport=");
                 let [order, scheduling, delay] = delays(&reports);
                 let goodput = goodput(&reports);
                 println!(
-                    "a. {name:9} {transport} from {warmup:3}: out of order {order:6.1}, without repairs {scheduling:5.1}, \
+                    "a. {name:9} {transport:4} from {warmup:3}: out of order {order:6.1}, without repairs {scheduling:5.1}, \
                      write to delivery {delay:6.1}, goodput {goodput:.2}"
                 );
             }
