@@ -80,7 +80,7 @@ const STMS: &str = "connection.scheduler=stms-a";
 const NAMES: [&str; 4] = ["minrtt-pr", "ecf", "stms-c", "stms-a"];
 /// How much of what both paths carry alone counts as all of it (line b).
 const NEARLY_ALL: f64 = 0.9;
-const QUEUES_KB: [u32; 9] = [3, 6, 9, 12, 20, 30, 60, 90, 150];
+const QUEUES_KB: [u32; 12] = [6, 12, 20, 30, 40, 50, 60, 90, 120, 150, 200, 300];
 
 impl Setting {
     fn runs(&self, values: &[&str]) -> Result<Vec<Report>, Failure> {
