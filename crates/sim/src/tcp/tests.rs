@@ -316,14 +316,23 @@ fn segments_are_given_on_in_order() {
 #[test]
 fn every_second_segment_is_acknowledged_and_a_lone_one_after_a_while() {
     let mut receiver = receiver();
-    assert!(!receiver.on_packet(at(5), &packet(0), false));
+    assert!(!receiver.on_packet(at(5), &packet(0), false) && !receiver.is_complete());
     taken(&mut receiver);
     assert_eq!(receiver.due(), at(45));
-    assert!(receiver.on_packet(at(6), &packet(1), false));
+    assert!(!receiver.on_packet(at(6), &packet(1), false) && receiver.is_complete());
     taken(&mut receiver);
     assert_eq!(blocks(&mut receiver), [(0, 2)]);
     assert_eq!(receiver.due(), Time::MAX);
     assert!(receiver.on_packet(at(7), &packet(2), true), "a mark: at once");
+}
+
+/// Linux `__tcp_ack_snd_check`: as long as the window that it can offer has not shrunk.
+#[test]
+fn a_receiver_bears_windows_as_large_as_the_last_one_offered() {
+    let mut receiver = receiver();
+    assert!(!receiver.bears(1_000), "nothing was offered yet");
+    receiver.set_offered(1_000);
+    assert!(receiver.bears(1_000) && !receiver.bears(999));
 }
 
 #[test]
