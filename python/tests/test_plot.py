@@ -49,3 +49,15 @@ def test_a_comparison(two_paths, tmp_path):
     by_link = manypath.plot.compare(swept, "utilisation", "links", "link", 100.0, "utilisation (%)")
     assert [text.get_text() for text in by_link.axes[0].get_legend().get_texts()] == list(short.links)
     figure.savefig(tmp_path / "comparison.png")
+
+
+def test_seeds_that_agree():
+    """The mean of three times 0.1 is above 0.1 by a rounding, which is no error bar below zero."""
+
+    class Agreed:
+        def table(self, _name):
+            return {"case": np.array(["a"] * 3), "connection": np.array(["one"] * 3), "goodput_bps": np.full(3, 0.1)}
+
+    assert np.mean(np.full(3, 0.1)) > 0.1
+    axis = manypath.plot.compare(Agreed(), scale=1.0).axes[0]
+    assert axis.patches[0].get_height() == pytest.approx(0.1)

@@ -77,7 +77,9 @@ def compare(
         least = np.array([_reduced(np.min, values) for values in of_group])
         most = np.array([_reduced(np.max, values) for values in of_group])
         hatch = _HATCHES[number % len(_HATCHES)]
-        axis.bar(places, means, width, yerr=[means - least, most - means], capsize=3, hatch=hatch, label=str(group))
+        # A mean of equal values may lie beside them by a rounding.
+        spread = np.maximum([means - least, most - means], 0)
+        axis.bar(places, means, width, yerr=spread, capsize=3, hatch=hatch, label=str(group))
     axis.set_xticks(np.arange(len(cases)), cases, rotation=30 if len(cases) > 4 else 0)
     axis.set_ylabel(label)
     axis.grid(axis="y", alpha=0.3)
