@@ -115,6 +115,7 @@ mod tests {
     use crate::aimd::tests::windows;
     use crate::controller::{CongestionControl, SubflowInit};
     use crate::event::Acked;
+    use crate::per_ack::PerAck;
 
     const PACKETS_10: Bytes = Bytes::new(10_000);
 
@@ -186,6 +187,21 @@ mod tests {
         let before = frame.limits(SubflowId(0)).cwnd;
         packets.for_each(|packet| frame.on_event(Time::ZERO, SubflowId(0), &acked(packet, change), view));
         frame.limits(SubflowId(0)).cwnd.get() - before.get()
+    }
+
+    #[test]
+    fn windows_are_divided_where_acknowledgements_are_counted_too() {
+        let mut frame = Aimd::new(PerAck::new(Lisa::default()), false);
+        let mut view = View::default();
+        for id in 0..2 {
+            let start = SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 };
+            frame.add_subflow(Time::ZERO, SubflowId(id), start);
+            view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
+        }
+        frame.on_event(Time::ZERO, SubflowId(0), &sent(0), &view);
+        frame.on_event(Time::ZERO, SubflowId(0), &acked(0, |_| ()), &view);
+        frame.on_event(Time::ZERO, SubflowId(1), &sent(0), &view);
+        assert_eq!(frame.limits(SubflowId(0)).cwnd + frame.limits(SubflowId(1)).cwnd, Bytes::new(11_000));
     }
 
     #[test]

@@ -29,6 +29,9 @@ impl<L> PerAck<L> {
 }
 
 impl<L: Law> Law for PerAck<L> {
+    const HEARS_DEPARTURES: bool = L::HEARS_DEPARTURES;
+    const LEAST_SSTHRESH: f64 = L::LEAST_SSTHRESH;
+
     fn increase(&mut self, id: SubflowId, own: &Window, windows: &Windows) -> f64 {
         if self.first { self.inner.increase(id, own, windows) } else { 0.0 }
     }

@@ -92,12 +92,12 @@ fn coupled(params: &Params<'_>, law: impl Law + 'static) -> Result<Controller, S
     Ok(Box::new(Aimd::new(law, params.switch("hystart")?)))
 }
 
-/// The same for a law that may count acknowledgements.
-fn counted(params: &Params<'_>, law: impl Law + 'static) -> Result<Controller, SpecError> {
+/// A law that may count acknowledgements, with HyStart++ or without.
+fn counted(params: &Params<'_>, law: impl Law + 'static, hystart: bool) -> Result<Controller, SpecError> {
     if params.choice("count", &[("packets", false), ("acks", true)])? {
-        return coupled(params, PerAck::new(law));
+        return Ok(Box::new(Aimd::new(PerAck::new(law), hystart)));
     }
-    coupled(params, law)
+    Ok(Box::new(Aimd::new(law, hystart)))
 }
 
 fn build_tccc(params: &Params<'_>, decouple: bool) -> Result<Controller, SpecError> {
@@ -162,7 +162,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             Ok(Box::new(Uncoupled::new(move |_, id, init| Vivace::new(config, seeds.generator(id), init))))
         },
     ),
-    row("lia", &[COUNT, HYSTART], "RFC 6356", Status::Stable, |params, _| counted(params, Lia)),
+    row("lia", &[COUNT, HYSTART], "RFC 6356", Status::Stable, |params, _| counted(params, Lia, params.switch("hystart")?)),
     row(
         "olia",
         &[
@@ -177,7 +177,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
         ],
         "draft-khalili-mptcp-congestion-control-05",
         Status::Stable,
-        |params, _| counted(params, Olia::new(olia::Quality::from_params(params)?)),
+        |params, _| counted(params, Olia::new(olia::Quality::from_params(params)?), params.switch("hystart")?),
     ),
     row(
         "balia",
@@ -188,7 +188,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
         ],
         "draft-walid-mptcp-congestion-control-04",
         Status::Stable,
-        |params, _| counted(params, Balia::new(balia::Alpha::from_params(params)?)),
+        |params, _| counted(params, Balia::new(balia::Alpha::from_params(params)?), params.switch("hystart")?),
     ),
     row("wvegas", &[], "draft-xu-mptcp-congestion-control-05", Status::Stable, |_, _| {
         Ok(Box::new(Aimd::new(Wvegas::default(), false)))
@@ -230,8 +230,8 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
         Status::Stable,
         |params, _| coupled(params, Semicoupled::new(params.number("a", 0.001, 100.0)?)),
     ),
-    row("lisa", &[], "draft-barik-mptcp-lisa-01, over RFC 6356", Status::Stable, |_, _| {
-        Ok(Box::new(Aimd::new(Lisa::default(), false)))
+    row("lisa", &[COUNT], "draft-barik-mptcp-lisa-01, over RFC 6356", Status::Stable, |params, _| {
+        counted(params, Lisa::default(), false)
     }),
     row("nmcc", &[HYSTART], "Thomas et al., ToN 2020, after TCCC Table II", Status::Experimental, |params, _| {
         coupled(params, Nmcc::plain())
