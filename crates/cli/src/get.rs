@@ -69,6 +69,9 @@ fn named(args: &Args) -> Result<PathBuf> {
     let name = name.with_context(|| format!("'{}' names no file", args.target))?;
     Ok(match &args.output {
         None => PathBuf::from(name),
+        Some(output) if output.as_os_str() == "-" => {
+            bail!("standard output cannot be hashed again or gone on with: name a file (./- for one of that name)")
+        }
         Some(output) if output.is_dir() => output.join(name),
         // A path drops such an ending: the file would get the folder's name.
         Some(output) if [&b"/"[..], b"/."].iter().any(|end| output.as_os_str().as_encoded_bytes().ends_with(end)) => {
@@ -309,6 +312,8 @@ mod tests {
             let error = file(&["h:1/a/b", "-o", output.to_str().unwrap()]).unwrap_err();
             assert!(error.to_string().contains("there is no folder"), "{error}");
         }
+        assert!(file(&["h:1/a/b", "-o", "-"]).unwrap_err().to_string().contains("./-"));
+        assert_eq!(file(&["h:1/a/b", "-o", "./-"]).unwrap(), PathBuf::from("./-"));
         assert!(file(&["h:1/a/.."]).is_err());
         assert!(file(&["h:1/a/"]).is_err());
     }

@@ -385,4 +385,35 @@ INLINE void find_place(struct subflow *subflow, struct place *place)
 	}
 }
 
+/* What a controller does about a timeout. */
+static void time_out(struct sock *sk, struct subflow *subflow);
+
+/* After a timeout the kernel asks for the threshold as after any loss, then says that it was one. */
+SEC("struct_ops/cwnd_event")
+void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct subflow *subflow;
+
+	if (event != CA_EVENT_LOSS)
+		return;
+	subflow = subflow_of(sk);
+	if (!subflow)
+		return;
+	subflow->told_timeout = 1;
+	time_out(sk, subflow);
+}
+
+/* Of a timeout in a recovery it says only this: the threshold has been asked for already. */
+SEC("struct_ops/set_state")
+void BPF_PROG(set_state, struct sock *sk, u8 state)
+{
+	struct subflow *subflow;
+
+	if (state != TCP_CA_Loss)
+		return;
+	subflow = subflow_of(sk);
+	if (subflow && is_untold_timeout(sk, subflow))
+		time_out(sk, subflow);
+}
+
 #endif

@@ -165,39 +165,14 @@ void BPF_PROG(cong_control, struct sock *sk)
 		show(sk, &subflow->own.state, place.info);
 }
 
-static void time_out(struct subflow *subflow)
+static void time_out(struct sock *sk, struct subflow *subflow)
 {
 	struct place place;
 
+	(void)sk;
 	find_place(subflow, &place);
 	paced_on_timeout(&subflow->own.state, place.group, place.own);
 	count(MP_COUNT_TIMEOUTS);
-}
-
-SEC("struct_ops/cwnd_event")
-void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
-{
-	struct subflow *subflow;
-
-	if (event != CA_EVENT_LOSS)
-		return;
-	subflow = subflow_of(sk);
-	if (!subflow)
-		return;
-	subflow->told_timeout = 1;
-	time_out(subflow);
-}
-
-SEC("struct_ops/set_state")
-void BPF_PROG(set_state, struct sock *sk, u8 state)
-{
-	struct subflow *subflow;
-
-	if (state != TCP_CA_Loss)
-		return;
-	subflow = subflow_of(sk);
-	if (subflow && is_untold_timeout(sk, subflow))
-		time_out(subflow);
 }
 
 /* Asked for once an episode; the kernel does not act on it where there is cong_control. */

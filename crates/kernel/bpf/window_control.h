@@ -167,34 +167,6 @@ static void time_out(struct sock *sk, struct subflow *subflow)
 	count(MP_COUNT_TIMEOUTS);
 }
 
-/* After a timeout the kernel asks for the threshold as after any loss, then says that it was one. */
-SEC("struct_ops/cwnd_event")
-void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
-{
-	struct subflow *subflow;
-
-	if (event != CA_EVENT_LOSS)
-		return;
-	subflow = subflow_of(sk);
-	if (!subflow)
-		return;
-	subflow->told_timeout = 1;
-	time_out(sk, subflow);
-}
-
-/* Of a timeout in a recovery it says only this: the threshold has been asked for already. */
-SEC("struct_ops/set_state")
-void BPF_PROG(set_state, struct sock *sk, u8 state)
-{
-	struct subflow *subflow;
-
-	if (state != TCP_CA_Loss)
-		return;
-	subflow = subflow_of(sk);
-	if (subflow && is_untold_timeout(sk, subflow))
-		time_out(sk, subflow);
-}
-
 #ifdef law_on_sample
 SEC("struct_ops/pkts_acked")
 void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
