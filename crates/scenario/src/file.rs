@@ -228,7 +228,7 @@ pub(crate) enum AckRuleName {
     #[default]
     Count,
     /// Then only if what waits for other subflows' data has not shrunk the window since, else when the application has read:
-    /// Linux' Multipath TCP 0.9x.
+    /// Linux' Multipath TCP up to 0.94.
     Window,
 }
 

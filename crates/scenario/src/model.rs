@@ -102,7 +102,7 @@ pub enum AckRule {
     /// At once (RFC 5681 s4.2).
     Count,
     /// At once unless the window shrinks by what waits for other subflows' data, then when the application has read: as in
-    /// Linux' out-of-tree Multipath TCP 0.9x, and as STMS s2.2 describes.
+    /// Linux' out-of-tree Multipath TCP up to 0.94 (before Linux 4.18), and as STMS s2.2 describes.
     Window,
 }
 
