@@ -162,7 +162,9 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             Ok(Box::new(Uncoupled::new(move |_, id, init| Vivace::new(config, seeds.generator(id), init))))
         },
     ),
-    row("lia", &[COUNT, HYSTART], "RFC 6356", Status::Stable, |params, _| counted(params, Lia, params.switch("hystart")?)),
+    row("lia", &[COUNT, HYSTART], "RFC 6356", Status::Stable, |params, _| {
+        counted(params, Lia, params.switch("hystart")?)
+    }),
     row(
         "olia",
         &[
