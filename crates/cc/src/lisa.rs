@@ -156,19 +156,22 @@ mod tests {
         Event::Sent { packet: PacketNumber(packet), bytes: Bytes::new(1000), app_limited: false }
     }
 
+    /// Two subflows that have sent nothing.
+    fn pair<L: Law>(law: L) -> (Aimd<L>, View) {
+        let mut frame = Aimd::new(law, false);
+        let mut view = View::default();
+        for id in 0..2 {
+            let start = SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 };
+            frame.add_subflow(Time::ZERO, SubflowId(id), start);
+            view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
+        }
+        (frame, view)
+    }
+
     /// A donor of 40 packets, all in flight, after the first packet of a second subflow: the frame is in slow start with 30
     /// packets, and ten of the forty acknowledgements are to be ignored.
     fn divided() -> (Aimd<Lisa>, View) {
-        let mut frame = Aimd::new(Lisa::default(), false);
-        let mut view = View::default();
-        for id in 0..2 {
-            frame.add_subflow(
-                Time::ZERO,
-                SubflowId(id),
-                SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 },
-            );
-            view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
-        }
+        let (mut frame, mut view) = pair(Lisa::default());
         for packet in 0..70 {
             frame.on_event(Time::ZERO, SubflowId(0), &sent(packet), &view);
         }
@@ -191,13 +194,7 @@ mod tests {
 
     #[test]
     fn windows_are_divided_where_acknowledgements_are_counted_too() {
-        let mut frame = Aimd::new(PerAck::new(Lisa::default()), false);
-        let mut view = View::default();
-        for id in 0..2 {
-            let start = SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 };
-            frame.add_subflow(Time::ZERO, SubflowId(id), start);
-            view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
-        }
+        let (mut frame, view) = pair(PerAck::new(Lisa::default()));
         frame.on_event(Time::ZERO, SubflowId(0), &sent(0), &view);
         frame.on_event(Time::ZERO, SubflowId(0), &acked(0, |_| ()), &view);
         frame.on_event(Time::ZERO, SubflowId(1), &sent(0), &view);

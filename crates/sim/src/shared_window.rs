@@ -2,10 +2,10 @@
 //!
 //! Linux' TCP acknowledges every second segment at once only while the window that it can offer does not shrink, and
 //! otherwise when the application has read or the delayed acknowledgement's timer runs out (`__tcp_ack_snd_check`,
-//! `tcp_cleanup_rbuf`). For a single TCP that makes no difference. The out-of-tree Multipath TCP (up to 0.94) has one window for
-//! the connection, less the memory of what waits there for data of other subflows: a fast subflow whose segments come before
-//! those of a slow one is acknowledged when the slow one's have come, many segments at once, and loses its clock. This is
-//! what STMS s2.2 shows: "The Data ACK won't be sent until the packets from the slow path reach the receiver".
+//! `tcp_cleanup_rbuf`). For a single TCP that makes no difference. The out-of-tree Multipath TCP up to 0.94 has one window
+//! for the connection, less the memory of what waits there for data of other subflows: a fast subflow whose segments come
+//! before those of a slow one is acknowledged when the slow one's have come, many segments at once, and loses its clock.
+//! This is what STMS s2.2 shows: "The Data ACK won't be sent until the packets from the slow path reach the receiver".
 
 /// See the module documentation. Sizes in bytes of payload.
 #[derive(Clone, Copy, Debug)]
