@@ -195,6 +195,7 @@ mod tests {
     #[test]
     fn windows_are_divided_where_acknowledgements_are_counted_too() {
         let (mut frame, view) = pair(PerAck::new(Lisa::default()));
+        assert!(frame.hears_departures(), "else nobody tells of the first packet");
         frame.on_event(Time::ZERO, SubflowId(0), &sent(0), &view);
         frame.on_event(Time::ZERO, SubflowId(0), &acked(0, |_| ()), &view);
         frame.on_event(Time::ZERO, SubflowId(1), &sent(0), &view);
