@@ -8,6 +8,7 @@ use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use crate::client::{self, AlgorithmArgs, ClientArgs, parse_duration};
 use crate::files::Hash;
@@ -188,25 +189,30 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
     let (mut bytes, mut retransmitted) = (0, 0);
     let mut intervals = Vec::new();
     let mut ticks = tokio::time::interval(args.interval);
+    // Where standard output stalls, so does this loop: intervals are longer then, none is made up afterwards.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await; // the first comes at once
     let mut before = (Duration::ZERO, first.clone());
+    let mut last_ended = began;
     let mut end = None;
     while end.is_none() {
         tokio::select! {
-            _ = ticks.tick() => {}
+            biased; // flows that have ended end the intervals
             flow = running.join_next() => match flow {
                 Some(flow) => {
-                    let (received, again) = flow.context("a flow stopped")??;
-                    bytes += received;
-                    retransmitted = u64::max(retransmitted, again);
+                    let flow = flow.context("a flow stopped")??;
+                    bytes += flow.received;
+                    retransmitted = u64::max(retransmitted, flow.retransmitted);
+                    last_ended = last_ended.max(flow.ended);
                     continue;
                 }
-                None => end = Some(began.elapsed()),
+                None => end = Some(last_ended - began),
             },
+            _ = ticks.tick() => {}
         }
-        let (at, now) = (began.elapsed(), connection.stats());
+        let (at, now) = (end.unwrap_or_else(|| began.elapsed()), connection.stats());
         // What is left after the last tick is too short for a rate.
-        if end.is_none() || at - before.0 >= args.interval / 2 {
+        if end.is_none() || at.saturating_sub(before.0) >= args.interval / 2 {
             let interval = interval(&before, (at, &now), side);
             if !args.json {
                 output::line(&text(&interval, intervals.is_empty()))?;
@@ -240,16 +246,24 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
 /// When a measurement began, and the counters then.
 type Beginning = (Instant, ConnectionStats);
 
+/// What a flow has brought.
+struct Flow {
+    /// Bytes that the receiver got.
+    received: u64,
+    /// Bytes that the sender's connection has sent again.
+    retransmitted: u64,
+    ended: Instant,
+}
+
 /// One flow's part, which begins the measurement if it is the first that the server is ready for. Flows do not wait for
-/// each other: what one is sent and does not read fills the window of all. Returns the bytes received, and those that
-/// the sender's connection has sent again.
+/// each other: what one is sent and does not read fills the window of all.
 async fn one_flow(
     connection: Connection,
     side: Side,
     duration: Duration,
     silence: Duration,
     beginning: watch::Sender<Option<Beginning>>,
-) -> Result<(u64, u64)> {
+) -> Result<Flow> {
     let direction = if side == Side::Receiving { Direction::Download } else { Direction::Upload };
     let (mut send, mut receive) = connection.open_flow().await?;
     // A server that does not take the request has said why, or the connection is over: reading tells.
@@ -268,14 +282,17 @@ async fn one_flow(
     match side {
         Side::Receiving => {
             let end = self::receive(&mut receive, silence, &position).await?;
-            Ok((position.get(), end.retransmitted))
+            Ok(Flow { received: position.get(), retransmitted: end.retransmitted, ended: Instant::now() })
         }
         Side::Sending => {
             let retransmitted = || connection.stats().retransmitted.get();
             let sent = send_for(&mut send, duration, &position, retransmitted).await;
             // Also a server that takes no more has said why.
             match transfer::answer(&connection, wire::read(&mut receive).await).await? {
-                Frame::Done { length, .. } => sent.map(|()| (length, retransmitted())).map_err(Into::into),
+                Frame::Done { length, .. } => {
+                    sent?;
+                    Ok(Flow { received: length, retransmitted: retransmitted(), ended: Instant::now() })
+                }
                 other => Err(transfer::unexpected(other, "measurement")),
             }
         }

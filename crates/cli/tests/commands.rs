@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -167,6 +168,28 @@ fn perf_measures_both_ways_by_path() {
     let files = Server::start(&place, &[]);
     said(perf(&files, &[])).fails_with(&["perf -s"]);
     said(server.get("f", &place.path("g"))).fails_with(&["only measures"]);
+}
+
+/// What was measured is over when the flows are, not when somebody reads about it.
+#[test]
+fn a_reader_that_stalls_does_not_lengthen_the_measurement() {
+    let place = Place::new();
+    let server = perf_server(&place);
+    let address = server.address.to_string();
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    // As much as a pipe holds: the first line waits for a reader.
+    let filler = vec![b'\n'; 1 << 16];
+    writer.write_all(&filler).unwrap();
+    let args = ["perf", "-c", &address, "--pin", &server.pin, "--path", "127.0.0.1", "-t", "1s", "-i", "100ms"];
+    let mut measuring = manypath(args).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(measuring.try_wait().unwrap().is_none(), "its lines had room");
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert!(measuring.wait().unwrap().success());
+    let total = said.lines().last().unwrap();
+    let seconds: f64 = total.split(" in ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
+    assert!((1.0..4.0).contains(&seconds), "{total}");
 }
 
 /// The server sends on each flow as soon as it is asked for: as much as the windows take, if nobody reads.

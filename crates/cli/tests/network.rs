@@ -58,6 +58,23 @@ timeout 40 "$0" perf -c 10.88.0.2 --pin $pin --path a0 -R -t 7s --json
     assert!(after.clone().count() >= 2 && after.clone().all(|(_, mbps)| *mbps > 20.0), "{rates:?}");
 }
 
+/// While it is away, packets leave from another address of this host, which the server cannot answer.
+#[test]
+fn a_path_whose_address_was_away_comes_up_again_at_once() {
+    let place = Place::new();
+    let script = r#"
+ip addr add 10.99.0.1/32 dev lo; ip route add 10.88.0.2/32 dev a0
+(sleep 2; ip addr del 10.88.0.1/24 dev a0; sleep 3; ip addr add 10.88.0.1/24 dev a0) &
+timeout 40 "$0" perf -c 10.88.0.2 --pin $pin --path a0 -R -t 9s --json
+"#;
+    let Some(said) = in_network(&place, script) else { return };
+    let rates = rates(&said.json());
+    let away = rates.iter().filter(|(at, _)| *at > 3.1 && *at < 5.0);
+    assert!(away.clone().count() >= 1 && away.clone().all(|(_, mbps)| *mbps < 1.0), "{rates:?}");
+    let after = rates.iter().filter(|(at, _)| *at > 7.1);
+    assert!(after.clone().count() >= 1 && after.clone().all(|(_, mbps)| *mbps > 20.0), "{rates:?}");
+}
+
 #[test]
 fn what_an_interface_carried_counts_on_after_it_was_gone() {
     let place = Place::new();

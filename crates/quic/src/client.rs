@@ -301,7 +301,7 @@ fn update_paths(client: &Arc<Client>, chosen: Vec<String>) -> Vec<String> {
 async fn keep(client: Arc<Client>, path: PathConfig) {
     let mut pause = BACKOFF.0;
     loop {
-        match dial::bring_up(&client, &path).await {
+        match bring_up(&client, &path).await {
             Ok(up) => {
                 pause = BACKOFF.0;
                 tracing::info!(path = path.name, remote = %client.remote(&path), "path up");
@@ -314,6 +314,26 @@ async fn keep(client: Arc<Client>, path: PathConfig) {
         tokio::select! {
             () = tokio::time::sleep(pause) => pause = (pause * 2).min(BACKOFF.1),
             () = client.network_changed.notified() => pause = BACKOFF.0,
+        }
+    }
+}
+
+/// Brings a path up, from the address that its packets leave from: when that changes, it begins again.
+async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<dial::Up, PathError> {
+    let source = || socket::source(&path.bind, client.remote(path)).ok();
+    loop {
+        let begun_from = source();
+        let moved = async {
+            loop {
+                client.network_changed.notified().await;
+                if source() != begun_from {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            result = dial::bring_up(client, path) => return result,
+            () = moved => {}
         }
     }
 }
