@@ -1,8 +1,9 @@
 //! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00; Linux 4.9 to 4.20), which MPCC's paper compares with.
 //!
 //! A model of the path, bottleneck bandwidth and round-trip propagation time, sets pacing rate and window. Loss matters only
-//! in the round trip after it begins, when packets are conserved. Long-term sampling for policers, part of Linux only, is
-//! left out.
+//! in the round trip after it begins, when packets are conserved. Where losses go on, TCP's recovery does, and conserves no
+//! more; QUIC's ends after a round trip (RFC 9002 s7.3.2) and begins again at the next loss, which is one recovery here.
+//! Long-term sampling for policers, part of Linux only, is left out.
 
 use manypath_core::{Bytes, Duration, Rate, SubflowView, Time, WindowedMax};
 use rand_core::Rng;
@@ -31,6 +32,8 @@ const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// Linux paces this much below the model, to drain queues that its burstiness builds.
 const PACING_MARGIN: f64 = 0.99;
+/// Episodes of loss at most so many rounds apart are one recovery.
+const RECOVERY_ROUNDS: u64 = 2;
 /// Stands for the round-trip time before it is known (draft s4.2.1).
 const INITIAL_RTT: Duration = Duration::from_millis(1);
 
@@ -79,6 +82,8 @@ pub struct Bbr {
     /// The round until which packets are conserved; `None` outside of recovery.
     conserve: Option<u64>,
     in_recovery: bool,
+    /// The round in which the last episode of loss began.
+    last_episode: Option<u64>,
     /// Whether packets were lost since the last acknowledgement.
     lost: bool,
 }
@@ -114,6 +119,7 @@ impl Bbr {
             prior_cwnd: 0.0,
             conserve: None,
             in_recovery: false,
+            last_episode: None,
             lost: false,
         }
     }
@@ -318,11 +324,16 @@ impl Bbr {
         }
     }
 
-    /// Draft s4.2.3.3: what is in flight is conserved for a round trip.
+    /// Draft s4.2.3.3: what is in flight is conserved for the first round trip of a recovery.
     fn on_congestion(&mut self, view: &SubflowView) {
         if !self.in_recovery {
             self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
             self.in_recovery = true;
+        }
+        let round = self.rounds.count();
+        let goes_on = self.last_episode.replace(round).is_some_and(|last| round <= last + RECOVERY_ROUNDS);
+        if goes_on {
+            return;
         }
         self.cwnd = view.in_flight.as_f64().max(self.mss) + self.mss;
         self.rounds = self.rounds.restarted_at(view.delivered);

@@ -369,6 +369,7 @@ impl MpOl {
     }
 
     fn on_event_of(&mut self, now: Time, id: SubflowId, event: &Event, view: &SubflowView) {
+        let floor = self.windows.floor();
         self.with(id, |own, config, window, others| match event {
             Event::Sent { packet, bytes, app_limited } => {
                 if !own.running {
@@ -395,8 +396,8 @@ impl MpOl {
                 own.settle(now, config, window, others);
             }
             Event::Congestion { .. } | Event::Ecn { .. } | Event::Penalised if own.is_monitoring() => {
-                // RFC 6356 s3, as LIA's frame does among several subflows.
-                window.cwnd = (window.cwnd / 2.0).max(1.0);
+                // RFC 6356 s3, as LIA's frame does.
+                window.cwnd = (window.cwnd / 2.0).max(floor);
                 window.ssthresh = window.cwnd;
             }
             Event::Timeout { .. } => {

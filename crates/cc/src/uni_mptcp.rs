@@ -1,7 +1,8 @@
 //! Uni-MPTCP(omega, n), weighted coupled congestion control (Wang, Che, Wang and Jiang, s3.3).
 //!
 //! A subflow of small weight leaves its path to others where it can. Weights come from the user, at the start or at run time
-//! ([`Event::Weight`], the paper's user-space interface), for instance from [`crate::omega`].
+//! ([`Event::Weight`], the paper's user-space interface), for instance from [`crate::omega`]. They belong to the subflow's number,
+//! also when another subflow takes it.
 //!
 //! The paper prints increase and decrease per round trip, both times the weight. Per acknowledgement the increase is that
 //! divided by the window. The decrease is not weighted here: weighting both cancels, every equilibrium would be independent of

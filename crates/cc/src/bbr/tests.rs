@@ -169,6 +169,26 @@ fn loss_conserves_packets_for_a_round_and_a_timeout_restores_the_window() {
     assert!(bbr.cwnd >= before);
 }
 
+/// An episode in every round trip, as QUIC has them at a few percent of random loss.
+#[test]
+fn losses_that_go_on_are_one_recovery() {
+    let (mut bbr, mut view) = cruising();
+    let before = bbr.cwnd;
+    for episode in 0..20 {
+        view.in_flight = Bytes::from_f64(bbr.cwnd * 0.9);
+        let at = 800 + episode * 100;
+        bbr.on_event(Time::from_millis(at), &Event::Congestion { sent_at: Time::ZERO }, &view);
+        assert!(bbr.cwnd >= if episode == 0 { before * 0.85 } else { before }, "{} in episode {episode}", bbr.cwnd);
+        ack(&mut bbr, &mut view, at + 90, 8.0, 100);
+    }
+    for quiet in 0..3 {
+        ack(&mut bbr, &mut view, 2_900 + quiet * 100, 8.0, 100);
+    }
+    view.in_flight = Bytes::new(7_000);
+    bbr.on_event(Time::from_millis(3_200), &Event::Congestion { sent_at: Time::ZERO }, &view);
+    close(bbr.cwnd, 8_000.0);
+}
+
 #[test]
 fn application_limited_samples_do_not_lower_the_filter_nor_fill_the_pipe() {
     let (mut bbr, mut view) = bbr();

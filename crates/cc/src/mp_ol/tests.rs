@@ -254,3 +254,23 @@ fn monitoring_ends_when_the_network_changes() {
     assert!(matches!(own.phase, Phase::Learning { .. }));
     close(own.base, 8.0);
 }
+
+#[test]
+fn what_losses_leave_while_monitoring() {
+    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    // LIA: two packets of a lone subflow, one where there are several.
+    for (subflows, least) in [(1, 2.0), (2, 1.0)] {
+        let mut cc = MpOl::new(CONFIG);
+        let views = (0..subflows).map(|id| SubflowView::new(SubflowId(id), Bytes::new(1000)));
+        let view = View { subflows: views.collect(), ..View::default() };
+        for id in (0..subflows).map(SubflowId) {
+            cc.add_subflow(Time::ZERO, id, init);
+            cc.subflows[id.index()].as_mut().unwrap().phase = Phase::Monitoring;
+            *cc.windows.get_mut(id).unwrap() = Window { rtt: 0.1, ..Window::new(1000.0, 40.0, None) };
+        }
+        for _ in 0..12 {
+            cc.on_event(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &view);
+        }
+        close(cc.windows.get(SubflowId(0)).unwrap().cwnd, least);
+    }
+}
