@@ -349,7 +349,8 @@ mod tests {
         assert_eq!(parts, [vec![0, 1], vec![2]]);
         // A difference as large as the threshold is one; without any there is none.
         let counts = [15.0, 10.0, 10.0, 0.0, 0.0];
-        let parts = split(vec![vec![0, 1, 2, 3, 4]], |index| counts[index], |highest| if highest > 0.0 { 5.0 } else { 0.0 });
+        let parts =
+            split(vec![vec![0, 1, 2, 3, 4]], |index| counts[index], |highest| if highest > 0.0 { 5.0 } else { 0.0 });
         assert_eq!(parts, [vec![0], vec![1, 2], vec![3, 4]]);
     }
 }

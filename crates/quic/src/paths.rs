@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes as Datagram;
-use manypath_core::{Bytes, Priority, SubflowId, SubflowState, SubflowView, Time, View};
+use manypath_core::{Bytes, Duration, Priority, SubflowId, SubflowState, SubflowView, Time, View};
 use manypath_session::{PathError, PathInit, Session};
 use tokio::task::AbortHandle;
 
@@ -182,7 +182,8 @@ impl Paths {
         }
         let (cost, priority) =
             self.entry_mut(key).map_or((1.0, Priority::Normal), |entry| (entry.cost, entry.priority));
-        let init = PathInit { max_datagram: Bytes::new(size as u64), cost, priority };
+        let handshake_rtt = carrier.connection.rtt(noq::PathId::ZERO).map(Duration::from);
+        let init = PathInit { max_datagram: Bytes::new(size as u64), cost, priority, handshake_rtt };
         let id = match session.add_path(now, init) {
             Err(PathError::TooManyPaths(_)) if self.evict_failed(now, session) => session.add_path(now, init)?,
             result => result?,

@@ -104,11 +104,13 @@ pub struct PathInit {
     pub cost: f64,
     /// Everyday path or backup.
     pub priority: Priority,
+    /// The round trip of the carrier's handshake, if it is known: sets the timeout until data has measured one.
+    pub handshake_rtt: Option<Duration>,
 }
 
 impl PathInit {
     /// An everyday path of cost one.
     pub const fn new(max_datagram: Bytes) -> Self {
-        Self { max_datagram, cost: 1.0, priority: Priority::Normal }
+        Self { max_datagram, cost: 1.0, priority: Priority::Normal, handshake_rtt: None }
     }
 }

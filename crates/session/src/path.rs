@@ -108,6 +108,8 @@ pub(crate) struct Path {
     app_limited_until: Option<Bytes>,
     pub(crate) pacer: Pacer,
     pub(crate) rtt: RttEstimator,
+    /// The timeout before the first sample, without the delay of acknowledgements.
+    first_rto: Duration,
     pub(crate) age: Age,
     max_ack_delay: Duration,
     /// Assigned, waiting for the pacer or the carrier.
@@ -143,6 +145,7 @@ impl Path {
         Self {
             id,
             rtt: RttEstimator::new(),
+            first_rto: INITIAL_RTO,
             age: Age::new(),
             pacer: Pacer::new(config.pacing_burst),
             queue: VecDeque::new(),
@@ -187,7 +190,12 @@ impl Path {
 
     /// `srtt + 4 rttvar + max_ack_delay`, without floor and without backoff.
     pub(crate) fn rto(&self) -> Duration {
-        self.rtt.timeout(INITIAL_RTO) + self.max_ack_delay
+        self.rtt.timeout(self.first_rto) + self.max_ack_delay
+    }
+
+    /// RFC 6298 s2.2: the timeout after one sample, that of the handshake, where it is the longer.
+    pub(crate) fn on_handshake(&mut self, rtt: Duration) {
+        self.first_rto = INITIAL_RTO.max(rtt * 3);
     }
 
     /// A packet without an answer for this long is lost; if nothing at all was answered, the path has failed.

@@ -179,6 +179,7 @@ impl Session {
         let id = SubflowId(id);
         let status = PathStatus { version: 0, cost_milli: milli(init.cost), backup: init.priority == Priority::Backup };
         let mut path = Path::new(now, id, &self.config, status);
+        path.on_handshake(init.handshake_rtt.unwrap_or_default());
         if (init.cost, init.priority) != (1.0, Priority::Normal) {
             path.status.version = 1;
             path.status_due = Some(now);

@@ -1,7 +1,7 @@
 //! From a scenario to a run: links, hosts, and the first events.
 
 use manypath_cc::CongestionControl;
-use manypath_core::{Bytes, Time};
+use manypath_core::{Bytes, Duration, Time};
 use manypath_link::Link;
 use manypath_scenario::{AckRule, Connection, Path, Scenario, Transport};
 use manypath_session::{Carriage, Config, PathInit, PeerLimits, Role, Session};
@@ -29,7 +29,8 @@ use crate::{quic, tcp};
 /// How many files one connection may have under way.
 const MAX_FLOWS: u32 = 4096;
 
-/// A flow's window that never holds anything up.
+/// A flow's window that never holds anything up: the connection's counts, as in TCP. One of the same size would open by
+/// quarters, so that less than the buffer was in flight.
 const UNBOUNDED: Bytes = Bytes::new(1 << 60);
 
 /// A run at its beginning.
@@ -56,13 +57,17 @@ pub(crate) fn simulation(
         for (path, at) in connection.paths.iter().zip(&times).skip(present) {
             // Paths of a scenario are counted in 32 bits with room.
             world.events.schedule(*at, Target::Join(u32::try_from(joins.len()).unwrap_or(u32::MAX)));
-            joins.push(Join { connection: index, name: connection.name.clone(), init: init(connection, path) });
+            joins.push(Join {
+                connection: index,
+                name: connection.name.clone(),
+                init: init(scenario, connection, path),
+            });
         }
         // A scenario's connections are counted in 32 bits with room.
         let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
         let mut one = |index, cc| {
-            let mut end = end(connection, index, cc, seed, &mut world.network.routes)?;
-            add_paths(&mut end.session, connection, start, present)?;
+            let mut end = end(scenario, connection, index, cc, seed, &mut world.network.routes)?;
+            add_paths(scenario, &mut end.session, connection, start, present)?;
             Ok::<_, RunError>(end)
         };
         let controller = controllers(connection);
@@ -104,6 +109,7 @@ pub(crate) fn simulation(
 
 /// One end of a connection; the even one opens it. `cc` takes the place of the controller that the scenario names.
 fn end(
+    scenario: &Scenario,
     connection: &Connection,
     index: u32,
     cc: Option<Box<dyn CongestionControl>>,
@@ -115,24 +121,23 @@ fn end(
     // The receiver's carrier counts packets and takes the session's acknowledgement along; the session need not count too.
     let records_per_ack = if role == Role::Client { connection.ack_every } else { u32::MAX };
     let defaults = Config::new(role);
-    // TCP has one window, the connection's.
-    let (carriage, flow_window) = match connection.transport {
-        Transport::Quic => (Carriage::Datagrams, connection.receive_buffer),
-        Transport::Tcp { .. } => (Carriage::Streams, UNBOUNDED),
+    let carriage = match connection.transport {
+        Transport::Quic => Carriage::Datagrams,
+        Transport::Tcp { .. } => Carriage::Streams,
     };
     let config = Config {
         carriage,
         record_header: connection.record_header,
         send_buffer: connection.send_buffer,
         receive_window: connection.receive_buffer,
-        flow_window,
+        flow_window: UNBOUNDED,
         max_flows: MAX_FLOWS,
         records_per_ack,
         max_ack_delay: connection.max_ack_delay,
         pacing_burst: connection.pacing_burst,
         initial_window_packets: connection.initial_window,
         max_paths: manypath_session::MAX_PATHS,
-        peer: PeerLimits { receive_window: connection.receive_buffer, flow_window, max_flows: MAX_FLOWS },
+        peer: PeerLimits { receive_window: connection.receive_buffer, flow_window: UNBOUNDED, max_flows: MAX_FLOWS },
         ..defaults
     };
     // The controller's randomness is named after the connection, as links' is after the link.
@@ -148,7 +153,7 @@ fn end(
     let mut carriers = Vec::new();
     for path in &connection.paths {
         let links = if role == Role::Client { &path.forward } else { &path.backward };
-        let (sender, receiver) = halves(connection);
+        let (sender, receiver) = halves(connection, handshake_rtt(scenario, path));
         carriers.push(Carrier { sender, receiver, route: routes.add(links), sent: Sent::default(), lost: 0 });
     }
     let mut end = End::new(index, session, carriers, Sizes::of(connection), ecn);
@@ -159,28 +164,45 @@ fn end(
 }
 
 /// Gives an end the paths that are there from the start.
-fn add_paths(session: &mut Session, connection: &Connection, start: Time, count: usize) -> Result<(), RunError> {
+fn add_paths(
+    scenario: &Scenario,
+    session: &mut Session,
+    connection: &Connection,
+    start: Time,
+    count: usize,
+) -> Result<(), RunError> {
     for path in &connection.paths[..count] {
-        let added = session.add_path(start, init(connection, path));
+        let added = session.add_path(start, init(scenario, connection, path));
         added.map_err(|source| RunError::Path { connection: connection.name.clone(), source })?;
     }
     Ok(())
 }
 
+/// What the handshake of a path measures where nothing queues.
+fn handshake_rtt(scenario: &Scenario, path: &Path) -> Duration {
+    let links = path.forward.iter().chain(&path.backward);
+    links.map(|&link| scenario.links[link].config.delay).fold(Duration::ZERO, |sum, delay| sum + delay)
+}
+
 /// A path as sessions hear of it.
-fn init(connection: &Connection, path: &Path) -> PathInit {
-    PathInit { max_datagram: connection.packet - connection.overhead, cost: path.cost, priority: path.priority }
+fn init(scenario: &Scenario, connection: &Connection, path: &Path) -> PathInit {
+    PathInit {
+        max_datagram: connection.packet - connection.overhead,
+        cost: path.cost,
+        priority: path.priority,
+        handshake_rtt: Some(handshake_rtt(scenario, path)),
+    }
 }
 
 /// The halves of a subflow's carrier.
-fn halves(connection: &Connection) -> (Sender, Receiver) {
+fn halves(connection: &Connection, handshake_rtt: Duration) -> (Sender, Receiver) {
     let (every, max_ack_delay) = (connection.ack_every, connection.max_ack_delay);
     match connection.transport {
         Transport::Quic => {
             (Sender::Quic(quic::Sender::new(max_ack_delay)), Receiver::Quic(quic::Receiver::new(every, max_ack_delay)))
         }
         Transport::Tcp { recovery, min_rto, reinject_after, .. } => {
-            let config = tcp::Config { recovery, min_rto, max_ack_delay, reinject_after };
+            let config = tcp::Config { recovery, min_rto, max_ack_delay, handshake_rtt, reinject_after };
             (Sender::Tcp(tcp::Sender::new(config)), Receiver::Tcp(tcp::Receiver::new(every, max_ack_delay)))
         }
     }

@@ -36,7 +36,7 @@ use rack::Rack;
 
 /// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
 const DUP_THRESH: usize = 3;
-/// RFC 6298 s2.1: the timeout before the first round-trip time is measured.
+/// RFC 6298 s2.1: the timeout before the first round-trip time of data is measured, where the handshake's says no more.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 s2.5: the timeout may be bounded at sixty seconds.
 const MAX_RTO: Duration = Duration::from_secs(60);
@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) recovery: Recovery,
     pub(crate) min_rto: Duration,
     pub(crate) max_ack_delay: Duration,
+    /// The round trip of the handshake.
+    pub(crate) handshake_rtt: Duration,
     /// Timeouts in a row from which on the subflow's data is offered to other subflows; zero: never.
     pub(crate) reinject_after: u32,
 }
@@ -347,8 +349,9 @@ impl Sender {
 
     /// RFC 6298 s2: the timeout with its backoff.
     fn timeout(&self) -> Duration {
-        let Config { min_rto, max_ack_delay, .. } = self.config;
-        let base = self.rtt.srtt().map_or(INITIAL_RTO, |srtt| srtt + (self.rtt.rttvar() * 4).max(max_ack_delay));
+        let Config { min_rto, max_ack_delay, handshake_rtt, .. } = self.config;
+        let first = INITIAL_RTO.max(handshake_rtt * 3);
+        let base = self.rtt.srtt().map_or(first, |srtt| srtt + (self.rtt.rttvar() * 4).max(max_ack_delay));
         (base.max(min_rto) * (1 << self.timeouts.min(10))).min(MAX_RTO.max(min_rto))
     }
 }

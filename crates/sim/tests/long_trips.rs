@@ -28,6 +28,26 @@ fn a_path_is_used_whose_round_trip_is_longer_than_any_timeout() {
     }
 }
 
+/// A handshake has measured the round trip before anything is sent.
+#[test]
+fn slow_start_is_not_cut_short_by_a_round_trip_longer_than_the_first_timeout() {
+    for transport in ["quic", "tcp"] {
+        for cc in ["reno", "lia"] {
+            let goodput = goodput(transport, cc, "delay = \"600ms\"");
+            assert!(goodput > 8.0, "{cc} over {transport}: {goodput:.2} Mbit/s of 10");
+        }
+    }
+}
+
+/// Where every round trip loses something, nothing but the lost is missing.
+#[test]
+fn losses_that_go_on_cost_bbr_little_more_than_what_they_take() {
+    for transport in ["quic", "tcp"] {
+        let goodput = goodput(transport, "bbr", "delay = \"50ms\"\nloss = \"5%\"");
+        assert!(goodput > 7.5, "{transport}: {goodput:.2} Mbit/s of 10");
+    }
+}
+
 /// Before the first acknowledgement can come, nothing is known to be lost.
 #[test]
 fn what_has_not_been_heard_in_the_first_round_trip_is_not_lost() {

@@ -110,6 +110,29 @@ fn delays_are_those_of_the_path() {
     assert!(jump.max.unwrap() <= 2.0 * 1414.0, "{jump:?}");
 }
 
+/// What the window has room for, once a round trip.
+#[test]
+fn a_receive_buffer_lets_through_its_size_in_a_round_trip() {
+    let long = link("duration = \"30s\"\nwarmup = \"5s\"", "").replace("10Mbit", "100Mbit").replace("10ms", "50ms");
+    for transport in ["quic", "tcp"] {
+        let buffers = format!("receive-buffer = \"200kB\"\nsend-buffer = \"4MB\"\ntransport = \"{transport}\"\n");
+        let report = simulate(&(long.clone() + PATH + &buffers), 1);
+        let share = report.goodput_bps * 0.1 / (200_000.0 * 8.0);
+        assert!((0.97..=1.0).contains(&share), "{transport}: {share:.3} of the window in a round trip");
+    }
+}
+
+/// The other way a packet is lost that ends the flow of the data's receiver: no data of the sender.
+#[test]
+fn what_is_lost_on_the_way_back_is_not_the_sender_s() {
+    let back = "back = { rate = \"10Mbit\", loss = \"20%\" }\n";
+    let arrivals = "arrivals = { size = \"1kB\", every = \"50ms\" }\ntransport = \"tcp\"\n";
+    let report = simulate(&(link("duration = \"20s\"", back) + PATH + arrivals), 1);
+    let lost_back = report.links[1].dropped_random;
+    let lost = report.connections[0].subflows[0].dropped_random;
+    assert!(lost_back > 20 && lost == 0, "{lost} of the sender's, {lost_back} on the way back");
+}
+
 #[test]
 fn the_queue_over_time_is_the_queue() {
     // A window of 100 packets over a path that holds 17.7: the rest waits at the link.

@@ -12,7 +12,13 @@ fn at(millis: u64) -> Time {
 }
 
 fn sender(recovery: Recovery) -> Sender {
-    Sender::new(Config { recovery, min_rto: ms(200), max_ack_delay: ms(40), reinject_after: 2 })
+    Sender::new(Config {
+        recovery,
+        min_rto: ms(200),
+        max_ack_delay: ms(40),
+        handshake_rtt: Duration::ZERO,
+        reinject_after: 2,
+    })
 }
 
 /// A sender with `count` segments in flight, which left at time zero in packets of the same numbers.
@@ -159,8 +165,13 @@ fn the_receiver_echoes_the_first_of_what_it_acknowledges_and_nothing_out_of_orde
 
 #[test]
 fn a_longer_minimum_is_kept() {
-    let mut sender =
-        Sender::new(Config { recovery: Recovery::Sack, min_rto: ms(1_000), max_ack_delay: ms(40), reinject_after: 0 });
+    let mut sender = Sender::new(Config {
+        recovery: Recovery::Sack,
+        min_rto: ms(1_000),
+        max_ack_delay: ms(40),
+        handshake_rtt: Duration::ZERO,
+        reinject_after: 0,
+    });
     sender.on_sent(Time::ZERO, PacketNumber(0), None);
     sender.on_sent(Time::ZERO, PacketNumber(1), None);
     acked(&mut sender, at(20), 1, &[]);
