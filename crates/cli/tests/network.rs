@@ -104,3 +104,18 @@ timeout 40 "$0" perf -c 203.0.113.9 --pin $pin --timeout 1s
     let Some(said) = in_network(&place, script) else { return };
     said.fails_with(&["default: cannot send from any address: Network is unreachable"]);
 }
+
+#[test]
+fn a_path_too_narrow_for_quic_is_named_with_its_mtu() {
+    let place = Place::new();
+    let Some(said) = in_network(
+        &place,
+        r#"
+ip link set a0 mtu 1227
+timeout 40 "$0" perf -c 10.88.0.2 --pin $pin --path a0 -t 1s
+"#,
+    ) else {
+        return;
+    };
+    said.fails_with(&["a0: cannot send from a0", "1227 bytes", "QUIC needs 1228"]);
+}

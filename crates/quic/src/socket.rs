@@ -38,7 +38,26 @@ pub(crate) fn path(bind: &Bind, remote: SocketAddr) -> io::Result<UdpSocket> {
 pub(crate) fn source(bind: &Bind, remote: SocketAddr) -> io::Result<IpAddr> {
     let socket = path(bind, remote)?;
     socket.connect(remote)?;
+    #[cfg(target_os = "linux")]
+    takes_quic(&socket, remote)?;
     socket.local_addr().map(|address| address.ip())
+}
+
+/// RFC 9000 s14: a path that does not take datagrams of 1200 bytes cannot be used, and what is too large for it never leaves.
+#[cfg(target_os = "linux")]
+fn takes_quic(connected: &UdpSocket, remote: SocketAddr) -> io::Result<()> {
+    use rustix::net::sockopt;
+
+    // The datagram with the headers of UDP and IP.
+    let (mtu, least) = match remote {
+        SocketAddr::V4(_) => (sockopt::ip_mtu(connected)?, 1200 + 8 + 20),
+        SocketAddr::V6(_) => (sockopt::ipv6_mtu(connected)?, 1200 + 8 + 40),
+    };
+    if mtu < least {
+        let text = format!("packets have at most {mtu} bytes there (MTU), QUIC needs {least}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(())
 }
 
 /// A socket that listens.
