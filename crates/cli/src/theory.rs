@@ -43,7 +43,7 @@ enum Question {
     /// Proportional fairness without --alpha. The paths of a `uni-mptcp` connection have its weights, which makes it
     /// equations 14 and 15 of Uni-MPTCP.
     #[command(after_help = "Examples:\n  manypath theory num mine.toml\n  manypath theory num mine.toml --alpha 0\n  \
-        manypath theory num mine.toml --set connection.mp.cc=uni-mptcp:weights=1/0.2")]
+        manypath theory num mine.toml --set connection.phone.cc=uni-mptcp:weights=1/0.2")]
     Num(NumArgs),
 
     /// Where the fluid models of the controllers come to rest (TCCC s4)
@@ -51,7 +51,7 @@ enum Question {
     /// Models: reno, ewtcp, coupled (in its form of rates), semicoupled, lia, lisa, olia (without the term that moves
     /// windows), balia, nmcc, e-nmcc, tccc, uni-mptcp. Sends are counted, lost packets too.
     #[command(after_help = "Examples:\n  manypath theory fluid mine.toml --set connection.cc=lia\n  \
-        manypath theory fluid mine.toml --queues 100%")]
+        manypath theory fluid mine.toml --set connection.cc=lia --queues 100%")]
     Fluid(FluidArgs),
 }
 

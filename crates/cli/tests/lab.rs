@@ -227,7 +227,8 @@ fn what_cannot_be_done_is_said() {
         (&["run", "small", "--engine", "abacus"], "there is no engine 'abacus'"),
         (&["show", "small", "--case", "cc=reno"], "small has no cc 'reno'; there are mpcc-loss, lia"),
         (&["compare", "lia", "mpcc-loss"], "has been run has both 'lia' and 'mpcc-loss'"),
-        (&["check", "--experiments", "elsewhere"], "elsewhere:1: the file cannot be read"),
+        (&["check", "--experiments", "elsewhere"], "elsewhere:1: it cannot be read"),
+        (&["compare", "lia", "lia"], "'lia' is compared with itself"),
     ] {
         let output = lab(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -20,7 +20,7 @@ pub struct FileError {
 #[non_exhaustive]
 pub enum Problem {
     /// It cannot be read.
-    #[error("the file cannot be read: {0}")]
+    #[error("it cannot be read: {0}")]
     Unreadable(String),
     /// It is not TOML, or has unknown keys, missing keys or values of the wrong kind.
     #[error("{0}")]

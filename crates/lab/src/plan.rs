@@ -213,7 +213,8 @@ impl<'a> Plan<'a> {
 
     /// The work of all runs that are to be made.
     pub fn cost(&self) -> f64 {
-        self.missing.iter().map(|run| run.cost).sum()
+        // From zero: an empty sum is minus zero.
+        self.missing.iter().fold(0.0, |sum, run| sum + run.cost)
     }
 
     /// The simulated time of all runs that are to be made.

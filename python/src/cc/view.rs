@@ -152,10 +152,9 @@ impl SubflowView {
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<SubflowView {} ({}): srtt {:?} s, {} of {} bytes in flight>",
-            self.id, self.state, self.srtt_s, self.in_flight_bytes, self.cwnd_bytes
-        )
+        let srtt = self.srtt_s.map_or_else(|| "no srtt yet".to_owned(), |srtt| format!("srtt {:.3} ms", srtt * 1e3));
+        let (in_flight, cwnd) = (self.in_flight_bytes, self.cwnd_bytes);
+        format!("<SubflowView {} ({}): {srtt}, {in_flight} of {cwnd} bytes in flight>", self.id, self.state)
     }
 }
 

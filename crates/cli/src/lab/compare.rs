@@ -54,6 +54,9 @@ struct Row {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<()> {
+    if args.first == args.second {
+        bail!("'{}' is compared with itself: name two values of an axis", args.first);
+    }
     let all = args.place.load()?;
     let store = args.place.store()?;
     let mut rows = Vec::new();
