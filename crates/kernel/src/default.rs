@@ -1,9 +1,10 @@
 //! The machine's default controller, which sockets take that ask for none.
 //!
-//! Every network namespace has its own. Only the first takes one of ours; others inherit the first's when they are made, and keep it.
+//! Every network namespace has its own. It is set in the first only; others inherit the first's when they are made, and
+//! keep it.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 
 use crate::error::Error;
 use crate::{namespaces, sysctl};
@@ -20,14 +21,31 @@ pub(crate) fn get() -> String {
     sysctl::read(&["net", "ipv4", "tcp_congestion_control"]).unwrap_or_default()
 }
 
+/// That the default controller may be set here. The kernel lets other network namespaces than the first take one of ours,
+/// too; but what was the default there is not remembered.
+pub(crate) fn allowed() -> Result<(), Error> {
+    if namespaces::is_first() == Some(false) { Err(Error::DefaultElsewhere) } else { Ok(()) }
+}
+
 /// Remembers the default controller, if it is not one of ours: one of ours may become it, by this program or by hand, and what was
 /// before is to come back.
 pub(crate) fn remember(is_ours: impl Fn(&str) -> bool) -> Result<(), Error> {
     let now = get();
-    if is_ours(&now) || !namespaces::is_first() {
+    let is_first = namespaces::is_first();
+    if now.is_empty() || is_ours(&now) || is_first == Some(false) {
         return Ok(());
     }
-    fs::write(BEFORE, now).map_err(|source| Error::File { path: BEFORE.into(), source })
+    // Where it may be another namespace's, what is remembered already is not overwritten.
+    let remembered = if is_first.is_some() { fs::write(BEFORE, now) } else { write_new(&now) };
+    remembered.map_err(|source| Error::File { path: BEFORE.into(), source })
+}
+
+/// Remembers it if nothing is remembered.
+fn write_new(now: &str) -> io::Result<()> {
+    match File::create_new(BEFORE) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        file => file?.write_all(now.as_bytes()),
+    }
 }
 
 /// Forgets it: none of ours is loaded any more.
@@ -40,7 +58,7 @@ pub(crate) fn forget() -> Result<(), Error> {
 
 /// Makes `controller` the default.
 pub(crate) fn set(controller: &str) -> Result<(), Error> {
-    write(controller)
+    fs::write(SETTING, controller).map_err(|source| Error::File { path: SETTING.into(), source })
 }
 
 /// Where a default was given back.
@@ -60,20 +78,12 @@ pub(crate) fn give_back(controller: &str) -> Result<GivenBack, Error> {
         if get() != controller {
             return Ok(None);
         }
-        if before.is_empty() || write(before).is_err() {
-            write(LAST_RESORT)?;
+        if before.is_empty() || set(before).is_err() {
+            set(LAST_RESORT)?;
         }
         Ok(Some(get()))
     };
     let here = change()?;
     let elsewhere = namespaces::in_others(change).into_iter().filter(|result| matches!(result, Ok(Some(_)))).count();
     Ok(GivenBack { here, elsewhere })
-}
-
-fn write(controller: &str) -> Result<(), Error> {
-    fs::write(SETTING, controller).map_err(|source| match source.kind() {
-        // Other network namespaces than the first take no BPF controller this way.
-        io::ErrorKind::PermissionDenied => Error::DefaultElsewhere,
-        _ => Error::File { path: SETTING.into(), source },
-    })
 }

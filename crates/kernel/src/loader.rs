@@ -37,6 +37,9 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
         wanted.push((Instance { name: checked(name)?.to_owned(), object }, settings));
     }
     fit()?;
+    if request.as_default {
+        default::allowed()?;
+    }
     hear();
     let (_lock, mounted) = pins::prepare()?;
     let held = pins::list()?;

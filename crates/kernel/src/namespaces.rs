@@ -9,10 +9,10 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::sysctl;
+
 /// The namespace of the thread that asks.
 const OWN: &str = "/proc/thread-self/ns/net";
-/// That of the first process: the first one, but for programs in containers.
-const FIRST: &str = "/proc/1/ns/net";
 /// Where `ip netns` gives namespaces names.
 const NAMED: &str = "/run/netns";
 
@@ -21,12 +21,12 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether this thread is in the first namespace. If it may not know, it is taken to be.
-pub(crate) fn is_first() -> bool {
-    match (identity(OWN.as_ref()), identity(FIRST.as_ref())) {
-        (Some(own), Some(first)) => own == first,
-        _ => true,
-    }
+/// Whether this thread is in the first namespace; `None` if the settings that tell are hidden.
+pub(crate) fn is_first() -> Option<bool> {
+    let has = |setting| sysctl::read(&["net", "core", setting]).is_some();
+    // Every namespace has the one setting, only the first has the other (`net_core_table`). /proc/1/ns/net tells nothing
+    // to a process that may not read it, and in a container that it is the first.
+    has("somaxconn").then(|| has("bpf_jit_enable"))
 }
 
 /// What is in a folder.
