@@ -1,5 +1,7 @@
 //! The maps of controllers that are loaded, by their pins.
 
+use std::collections::BTreeMap;
+
 use libbpf_rs::{ErrorKind, MapCore as _, MapFlags, MapHandle};
 
 use crate::error::Error;
@@ -8,6 +10,9 @@ use crate::pins;
 
 /// Key of the only entry of `tunables` and of a `struct_ops` map, and of the weights of all connections that have none.
 pub(crate) const ZERO: [u8; 4] = [0; 4];
+
+/// How often a map is walked through at most, while entries come and go.
+const MOST_WALKS: usize = 16;
 
 /// Values of maps: structures of whole numbers, without padding, for which any bytes are a value.
 ///
@@ -90,14 +95,15 @@ impl PinnedMap {
     }
 
     /// Entries of `connections`, by token. Those that come or go meanwhile may be missing.
-    pub(crate) fn connections(&self) -> Result<Vec<(u32, Connection)>, Error> {
-        let mut found = Vec::new();
-        for key in self.handle.keys() {
+    pub(crate) fn connections(&self) -> Result<BTreeMap<u32, Connection>, Error> {
+        let mut found = BTreeMap::new();
+        // Where the entry that was found last is gone, the kernel begins again: with what was seen, perhaps for ever.
+        let most = self.handle.max_entries() as usize * MOST_WALKS;
+        for key in self.handle.keys().take(most) {
             let Ok(token) = key.as_slice().try_into().map(u32::from_ne_bytes) else { continue };
             let connection = self.bytes(&key)?.and_then(|bytes| Connection::from_map(&bytes));
             found.extend(connection.map(|connection| (token, connection)));
         }
-        found.sort_by_key(|(token, _)| *token);
         Ok(found)
     }
 

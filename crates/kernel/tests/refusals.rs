@@ -5,9 +5,10 @@
 mod lab;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lab::{Loaded, Pair, is_hindered, two_links, unique_name, wait_until};
-use libbpf_rs::MapCore as _;
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use manypath_core::{AlgorithmSpec, SpecError};
 use manypath_kernel::{Error, Request, engine};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -98,6 +99,35 @@ fn what_comes_and_goes_meanwhile_is_no_error_of_status() {
     }
     others.join().unwrap();
     assert!(seen > 0);
+}
+
+#[test]
+fn connections_that_come_and_go_are_listed_once() {
+    if is_hindered() {
+        return;
+    }
+    let loaded = Loaded::new("lia");
+    let map = MapHandle::from_pinned_path(loaded.pin("connections")).unwrap();
+    let put = |token: u32| map.update(&token.to_ne_bytes(), &vec![0; map.value_size() as usize], MapFlags::ANY);
+    let stays = 1..=200_u32;
+    stays.clone().for_each(|token| put(token).unwrap());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let comes_and_goes = 1000..1200_u32;
+                comes_and_goes.clone().for_each(|token| put(token).unwrap());
+                comes_and_goes.for_each(|token| map.delete(&token.to_ne_bytes()).unwrap());
+            }
+        });
+        let tokens = || loaded.status().unwrap().connections.iter().map(|one| one.token).collect::<Vec<_>>();
+        let seen: Vec<_> = std::iter::repeat_with(tokens).take(100).collect();
+        done.store(true, Ordering::Relaxed);
+        for tokens in seen {
+            assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+            assert!(stays.clone().all(|token| tokens.contains(&token)), "{tokens:?}");
+        }
+    });
 }
 
 #[test]
