@@ -293,6 +293,45 @@ fn what_lacks_is_said_and_nothing_is_half_loaded() {
     );
 }
 
+/// A network namespace of `ip netns`, deleted when dropped.
+struct Named(String);
+
+impl Named {
+    fn new() -> Self {
+        let name = format!("manypath-test-{}", std::process::id());
+        assert!(Command::new("ip").args(["netns", "add", &name]).status().unwrap().success());
+        Self(name)
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.0]).status();
+    }
+}
+
+#[test]
+fn where_the_file_system_is_hidden_nothing_is_said_of_what_is_loaded() {
+    if obstacle() {
+        return;
+    }
+    let _loaded = Loaded::new("hidden");
+    let namespace = Named::new();
+    for words in [
+        "load lia",
+        "unload",
+        "status",
+        "set lia x=1",
+        "weights 1",
+        "target-rate 1Mbit --cheap 10.0.0.1 --dear 10.0.0.2",
+    ] {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &namespace.0, env!("CARGO_BIN_EXE_manypath"), "kernel"]).args(words.split(' '));
+        let said: Said = command.output().unwrap().into();
+        said.fails_with(&["no BPF file system is mounted here", "nsenter"]);
+    }
+}
+
 #[test]
 fn mistakes_are_named() {
     if obstacle() {

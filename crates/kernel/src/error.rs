@@ -108,8 +108,9 @@ pub enum Error {
     },
     /// The BPF file system is hidden.
     #[error(
-        "no BPF file system is mounted here, and one of this mount namespace's own would go with it (`ip netns exec` hides \
-         the machine's): run this command outside, or enter the network namespace only (`nsenter --net=/run/netns/NAME`)"
+        "no BPF file system is mounted here, which tells what is loaded, and one of this mount namespace's own would go \
+         with it (`ip netns exec` hides the machine's): run this command outside, or enter the network namespace only \
+         (`nsenter --net=/run/netns/NAME`)"
     )]
     Hidden,
     /// The default controller can be changed in the first network namespace only.

@@ -37,13 +37,12 @@ impl Drop for Lock {
 
 /// Mounts the file system if it is missing, makes our folder, and waits for its lock. Says whether it was mounted.
 pub(crate) fn prepare() -> Result<(Lock, bool), Error> {
-    let failed = |source: io::Error| Error::File { path: MOUNT_POINT.into(), source };
-    let mounted = is_mounted().map_err(failed)?;
+    let mounted = is_mounted().map_err(not_mounted)?;
     if !mounted {
         if !is_first_mount_namespace() {
             return Err(Error::Hidden);
         }
-        mount("bpf", MOUNT_POINT, "bpf", MountFlags::empty(), None).map_err(|error| failed(error.into()))?;
+        mount("bpf", MOUNT_POINT, "bpf", MountFlags::empty(), None).map_err(|error| not_mounted(error.into()))?;
     }
     loop {
         let lock = lock().map_err(|source| Error::File { path: FOLDER.into(), source })?;
@@ -54,7 +53,7 @@ pub(crate) fn prepare() -> Result<(Lock, bool), Error> {
 }
 
 /// Waits until no other command changes the folder, and keeps it so while what it returns lives; `None` if there is no folder, so
-/// that nothing is loaded.
+/// that nothing is loaded. Where the folder would be hidden, that is not known.
 pub(crate) fn look() -> Result<Option<OwnedFd>, Error> {
     while Path::new(FOLDER).exists() {
         let folder = wait(FlockOperation::LockShared).map_err(|source| Error::File { path: FOLDER.into(), source })?;
@@ -62,7 +61,11 @@ pub(crate) fn look() -> Result<Option<OwnedFd>, Error> {
             return Ok(folder);
         }
     }
-    Ok(None)
+    if is_mounted().map_err(not_mounted)? || is_first_mount_namespace() { Ok(None) } else { Err(Error::Hidden) }
+}
+
+fn not_mounted(source: io::Error) -> Error {
+    Error::File { path: MOUNT_POINT.into(), source }
 }
 
 /// Waits for the lock; `None` if who held it removed the folder.
