@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use manypath_kernel::run::{self, Program};
+use rustix::fs::{Access, access};
 
 /// Run a program whose TCP connections shall use all paths
 ///
@@ -32,7 +33,8 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let (program, arguments) = args.command.split_first().context("no command")?;
-    let file = find(Path::new(program)).with_context(|| format!("there is no program '{}'", program.display()))?;
+    let file = find(Path::new(program), env::var_os("PATH"))
+        .with_context(|| format!("there is no program '{}'", program.display()))?;
     let controller = args.cc.as_deref().map(run::controller);
     run::check(controller)?;
     match run::kind(&file).with_context(|| format!("cannot read {}", file.display()))? {
@@ -54,11 +56,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Err(command.exec()).with_context(|| format!("cannot run '{}'", program.display()))
 }
 
-/// Where the shell would find the program.
-fn find(program: &Path) -> Option<PathBuf> {
-    let is_file = |path: &PathBuf| path.is_file();
+/// Where the shell would find the program, given the value of PATH.
+fn find(program: &Path, folders: Option<OsString>) -> Option<PathBuf> {
     if program.components().count() > 1 {
-        return Some(program.to_owned()).filter(is_file);
+        return Some(program.to_owned()).filter(|path| path.is_file());
     }
-    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(is_file)
+    let is_program = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    env::split_paths(&folders?).map(|folder| folder.join(program)).find(is_program)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_a_file_that_can_be_executed() {
+        let place = tempfile::tempdir().unwrap();
+        let folders = ["empty", "data", "programs"].map(|name| place.path().join(name));
+        let [_, data, program] = folders.clone().map(|folder| folder.join("tool"));
+        for (file, mode) in [(&data, 0o644), (&program, 0o755)] {
+            fs::create_dir(file.parent().unwrap()).unwrap();
+            fs::write(file, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+        }
+        let path = env::join_paths(folders).unwrap();
+        assert_eq!(find(Path::new("tool"), Some(path.clone())), Some(program));
+        assert_eq!(find(Path::new("other"), Some(path)), None);
+        // The kernel says why it cannot be executed.
+        assert_eq!(find(&data, None), Some(data.clone()));
+    }
 }
