@@ -333,6 +333,17 @@ fn where_the_file_system_is_hidden_nothing_is_said_of_what_is_loaded() {
 }
 
 #[test]
+fn run_within_run_takes_its_own_controller() {
+    if obstacle() {
+        return;
+    }
+    let show = ["sh", "-c", "echo ${MANYPATH_CC-none} $LD_PRELOAD"];
+    let said = |words: &[&str]| Said::from(kernel_run(Some("reno"), words).output().unwrap()).out;
+    let inner = [&[env!("CARGO_BIN_EXE_manypath"), "kernel", "run", "--"], show.as_slice()].concat();
+    assert_eq!(said(&inner), said(&show).replace("reno", "none"));
+}
+
+#[test]
 fn mistakes_are_named() {
     if obstacle() {
         return;

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -159,26 +159,26 @@ fn store(folder: &Path, file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Environment variables that make a program use Multipath TCP, besides those it has.
+/// Environment variables that make a program use Multipath TCP, besides those it has; without a value, one that it is not
+/// to have. Those that `run` has set already, for a program that runs it again, do not add up.
 pub fn environment(
     library: &Path,
     controller: Option<&str>,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Vec<(&'static str, OsString)> {
-    let joined = |name, separator, value: &OsStr| match variable(name).filter(|held| !held.is_empty()) {
-        Some(mut held) => {
-            held.push(separator);
-            held.push(value);
-            held
-        }
-        None => value.to_owned(),
-    };
-    let mut set = vec![
-        ("LD_PRELOAD", joined("LD_PRELOAD", ":", library.as_os_str())),
-        ("GODEBUG", joined("GODEBUG", ",", OsStr::new("multipathtcp=1"))),
-    ];
-    set.extend(controller.map(|name| ("MANYPATH_CC", OsString::from(name))));
-    set
+) -> Vec<(&'static str, Option<OsString>)> {
+    let joined = |name, separators, value| Some(join(&variable(name).unwrap_or_default(), separators, value));
+    vec![
+        ("LD_PRELOAD", joined("LD_PRELOAD", b": ", library.as_os_str())),
+        ("GODEBUG", joined("GODEBUG", b",", OsStr::new("multipathtcp=1"))),
+        ("MANYPATH_CC", controller.map(OsString::from)),
+    ]
+}
+
+/// A list with a value at its end, which is there once.
+fn join(list: &OsStr, separators: &[u8], value: &OsStr) -> OsString {
+    let held = list.as_bytes().split(|byte| separators.contains(byte));
+    let others = held.filter(|one| !one.is_empty() && *one != value.as_bytes());
+    OsString::from_vec(others.chain([value.as_bytes()]).collect::<Vec<_>>().join(&separators[0]))
 }
 
 #[cfg(test)]
@@ -197,8 +197,19 @@ mod tests {
     fn the_environment_is_added_to() {
         let found = environment(Path::new("/x/l.so"), Some("mp_lia"), held);
         let expected = [("LD_PRELOAD", "/x/l.so"), ("GODEBUG", "netdns=go,multipathtcp=1"), ("MANYPATH_CC", "mp_lia")];
-        assert_eq!(found, expected.map(|(name, value)| (name, OsString::from(value))));
-        assert_eq!(environment(Path::new("/x"), None, |_| Some("a".into()))[0].1, "a:/x");
+        assert_eq!(found, expected.map(|(name, value)| (name, Some(OsString::from(value)))));
+        assert_eq!(environment(Path::new("/x"), None, |_| Some("a".into()))[0].1.as_deref(), Some(OsStr::new("a:/x")));
+    }
+
+    #[test]
+    fn run_within_run_is_as_run_alone() {
+        let outer = environment(Path::new("/x/l.so"), Some("mp_lia"), held);
+        let variable = |name: &str| outer.iter().find(|(set, _)| *set == name)?.1.clone();
+        let alone = environment(Path::new("/x/l.so"), None, held);
+        assert_eq!(environment(Path::new("/x/l.so"), None, variable), alone);
+        assert!(alone.contains(&("MANYPATH_CC", None)));
+        // The separators of lists: ld.so(8).
+        assert_eq!(join(OsStr::new("/x a:/x:b"), b": ", OsStr::new("/x")), "a:b:/x");
     }
 
     #[test]

@@ -52,7 +52,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let library = run::install_library()?;
     let mut command = Command::new(&file);
-    command.arg0(program).args(arguments).envs(run::environment(&library, controller, |name| env::var_os(name)));
+    command.arg0(program).args(arguments);
+    for (name, value) in run::environment(&library, controller, |name| env::var_os(name)) {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     Err(command.exec()).with_context(|| format!("cannot run '{}'", program.display()))
 }
 
