@@ -65,7 +65,8 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MP_CONNECTIONS);
+	/* And one for connections without an entry of their own. */
+	__uint(max_entries, MP_CONNECTIONS + 1);
 	__type(key, u32);
 	__type(value, struct mp_weights);
 } weights SEC(".maps");

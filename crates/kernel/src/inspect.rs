@@ -61,7 +61,15 @@ pub fn set_weights(token: Option<u32>, weights: &[f64]) -> Result<(), Error> {
     let bytes: Vec<u8> = value.ppm.iter().flat_map(|ppm| ppm.to_ne_bytes()).collect();
     let _lock = pins::look()?;
     for name in weighted(token)? {
-        PinnedMap::open(&name, pins::WEIGHTS)?.put(&key(token), &bytes)?;
+        let weights = PinnedMap::open(&name, pins::WEIGHTS)?;
+        weights.put(&key(token), &bytes)?;
+        if let Some(token) = token
+            && !has(&name, token)?
+        {
+            // The connection has ended since it was looked for, perhaps before it had weights to take along.
+            weights.delete(&key(Some(token)))?;
+            return Err(no_connection(token));
+        }
     }
     Ok(())
 }
@@ -120,9 +128,18 @@ fn weighted(token: Option<u32>) -> Result<Vec<String>, Error> {
     }
     let Some(token) = token else { return Ok(names) };
     for name in &names {
-        if PinnedMap::open(name, pins::CONNECTIONS)?.connection(token)?.is_some() {
+        if has(name, token)? {
             return Ok(vec![name.clone()]);
         }
     }
-    Err(Error::NoConnection { controller: WEIGHTED.to_owned(), token })
+    Err(no_connection(token))
+}
+
+/// Whether a controller has a connection.
+fn has(name: &str, token: u32) -> Result<bool, Error> {
+    Ok(PinnedMap::open(name, pins::CONNECTIONS)?.connection(token)?.is_some())
+}
+
+fn no_connection(token: u32) -> Error {
+    Error::NoConnection { controller: WEIGHTED.to_owned(), token }
 }

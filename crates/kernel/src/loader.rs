@@ -214,8 +214,7 @@ fn prepare(
     let mut has_parameters = false;
     for mut map in open.maps_mut() {
         let (is_controller, is_tunables) = (map.map_type() == MapType::StructOps, map.name() == TUNABLES_SECTION);
-        let sized = map.name() == "connections" || map.name() == "weights";
-        if let Some(count) = connections.filter(|_| sized) {
+        if let Some(count) = connections.and_then(|count| entries(&map.name().to_string_lossy(), count)) {
             map.set_max_entries(count).map_err(refused)?;
         }
         let Some(value) = map.initial_value_mut() else { continue };
@@ -228,6 +227,16 @@ fn prepare(
     }
     // Without parameters none may be given.
     if has_parameters { Ok(()) } else { layout.write(settings, &mut []) }
+}
+
+/// How many entries a map has, if that depends on the number of connections.
+fn entries(map: &str, connections: u32) -> Option<u32> {
+    match map {
+        "connections" => Some(connections),
+        // And one for all that have none.
+        "weights" => connections.checked_add(1),
+        _ => None,
+    }
 }
 
 /// Where a name stands in the bytes of a `tcp_congestion_ops`; the rest of it are pointers.

@@ -6,6 +6,7 @@ mod lab;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use lab::{Loaded, Pair, is_hindered, two_links, unique_name, wait_until};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
@@ -245,15 +246,42 @@ fn a_full_map_leaves_further_connections_uncoupled_and_says_so() {
     assert_eq!(status.connections.len(), 1);
     assert!(status.counters["full"] >= 3, "{:?}", status.counters);
 
-    // Weights have as much room: for one connection, or for all.
+    // Weights have as much room, and for all that have none.
     engine::set_weights(None, &[1.0, 0.2]).unwrap();
     let token = status.connections[0].token;
-    let error = engine::set_weights(Some(token), &[1.0]).unwrap_err();
-    assert!(matches!(error, Error::Full { map: "weights", .. }), "{error}");
-    assert!(matches!(engine::set_weights(Some(token ^ 1), &[1.0]), Err(Error::NoConnection { .. })));
-    engine::clear_weights(None).unwrap();
     engine::set_weights(Some(token), &[1.0, 0.5]).unwrap();
     assert!((engine::weights(token).unwrap()[1] - 0.5).abs() < 1e-6);
+    assert!(matches!(engine::set_weights(Some(token ^ 1), &[1.0]), Err(Error::NoConnection { .. })));
+    engine::clear_weights(Some(token)).unwrap();
+    let weights = MapHandle::from_pinned_path(loaded.pin("weights")).unwrap();
+    weights.update(&1_u32.to_ne_bytes(), &vec![0; weights.value_size() as usize], MapFlags::ANY).unwrap();
+    let error = engine::set_weights(Some(token), &[1.0]).unwrap_err();
+    assert!(matches!(error, Error::Full { map: "weights", .. }), "{error}");
     drop(pairs);
     wait_until("the connection's entry is gone", || loaded.status().unwrap().connections.is_empty().then_some(()));
+}
+
+#[test]
+fn a_connection_that_ends_meanwhile_leaves_no_weights() {
+    const TOKEN: u32 = 1;
+    if is_hindered() {
+        return;
+    }
+    let loaded = Loaded::new("uni-mptcp");
+    let [connections, weights] =
+        ["connections", "weights"].map(|map| MapHandle::from_pinned_path(loaded.pin(map)).unwrap());
+    for round in 0..1000 {
+        connections.update(&TOKEN.to_ne_bytes(), &vec![0; connections.value_size() as usize], MapFlags::ANY).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_micros(round % 200));
+                // As the programs do.
+                connections.delete(&TOKEN.to_ne_bytes()).unwrap();
+                let _ = weights.delete(&TOKEN.to_ne_bytes());
+            });
+            assert!(matches!(engine::set_weights(Some(TOKEN), &[1.0]), Ok(()) | Err(Error::NoConnection { .. })));
+        });
+        let left = weights.lookup(&TOKEN.to_ne_bytes(), MapFlags::ANY).unwrap();
+        assert_eq!(left, None, "round {round}");
+    }
 }
