@@ -42,8 +42,9 @@ pub(crate) struct Load {
 
 /// Remove controllers from the kernel
 ///
-/// Connections that use one go on with it; new ones cannot take it. If it was the machine's default, the one before is again, in
-/// the network namespaces that have inherited it too.
+/// Subflows that use one go on with it; sockets can no longer ask for it. Servers that have asked for it give it to new
+/// connections until they are restarted. If it was the machine's default, the one before is again, in the network
+/// namespaces that have inherited it too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath kernel unload lia\n  manypath kernel unload")]
 pub(crate) struct Unload {
