@@ -108,11 +108,17 @@ pub enum Error {
     },
     /// The BPF file system is hidden.
     #[error(
-        "no BPF file system is mounted here, which tells what is loaded, and one of this mount namespace's own would go \
-         with it (`ip netns exec` hides the machine's): run this command outside, or enter the network namespace only \
+        "no BPF file system is mounted here, which tells what is loaded, and one of this mount namespace's own would \
+         go with it (`ip netns exec` hides the machine's): run this command outside, or enter the network namespace only \
          (`nsenter --net=/run/netns/NAME`)"
     )]
     Hidden,
+    /// There is no BPF file system, and one that is mounted here may be this mount namespace's own.
+    #[error(
+        "no BPF file system is mounted here, and whether others would see one that this command mounts cannot be \
+         known: mount it yourself, outside of containers (`mount -t bpf bpf /sys/fs/bpf`)"
+    )]
+    NotMounted,
     /// The default controller can be changed in the first network namespace only.
     #[error(
         "the default controller is set in the first network namespace only, and this is another: leave out --default"

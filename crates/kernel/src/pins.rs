@@ -37,19 +37,34 @@ impl Drop for Lock {
 
 /// Mounts the file system if it is missing, makes our folder, and waits for its lock. Says whether it was mounted.
 pub(crate) fn prepare() -> Result<(Lock, bool), Error> {
-    let mounted = is_mounted().map_err(not_mounted)?;
-    if !mounted {
-        if !is_first_mount_namespace() {
-            return Err(Error::Hidden);
-        }
-        mount("bpf", MOUNT_POINT, "bpf", MountFlags::empty(), None).map_err(|error| not_mounted(error.into()))?;
-    }
+    let mounted = mount_missing()?;
     loop {
         let lock = lock().map_err(|source| Error::File { path: FOLDER.into(), source })?;
         if let Some(lock) = lock {
-            return Ok((lock, !mounted));
+            return Ok((lock, mounted));
         }
     }
+}
+
+/// Mounts the file system if it is missing, and says whether it was.
+fn mount_missing() -> Result<bool, Error> {
+    if is_mounted().map_err(not_mounted)? {
+        return Ok(false);
+    }
+    match is_first_mount_namespace() {
+        Some(true) => {}
+        Some(false) => return Err(Error::Hidden),
+        None => return Err(Error::NotMounted),
+    }
+    // Of two that find it missing the second would mount another one over what the first has loaded.
+    let place = open(MOUNT_POINT, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let place = place.map_err(|error| not_mounted(error.into()))?;
+    flock(&place, FlockOperation::LockExclusive).map_err(|error| not_mounted(error.into()))?;
+    if is_mounted().map_err(not_mounted)? {
+        return Ok(false);
+    }
+    mount("bpf", MOUNT_POINT, "bpf", MountFlags::empty(), None).map_err(|error| not_mounted(error.into()))?;
+    Ok(true)
 }
 
 /// Waits until no other command changes the folder, and keeps it so while what it returns lives; `None` if there is no folder, so
@@ -61,7 +76,8 @@ pub(crate) fn look() -> Result<Option<OwnedFd>, Error> {
             return Ok(folder);
         }
     }
-    if is_mounted().map_err(not_mounted)? || is_first_mount_namespace() { Ok(None) } else { Err(Error::Hidden) }
+    let hidden = !is_mounted().map_err(not_mounted)? && is_first_mount_namespace() == Some(false);
+    if hidden { Err(Error::Hidden) } else { Ok(None) }
 }
 
 fn not_mounted(source: io::Error) -> Error {
@@ -88,16 +104,18 @@ fn wait(operation: FlockOperation) -> io::Result<Option<OwnedFd>> {
     Ok(is_there.then_some(folder))
 }
 
-/// Whether this process sees the machine's own mounts. If it may not know, it is taken to.
-fn is_first_mount_namespace() -> bool {
+/// Whether this thread sees the machine's own mounts; `None` if it may not know.
+fn is_first_mount_namespace() -> Option<bool> {
     let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt"));
-    match (of("self"), of("1")) {
-        (Ok(own), Ok(first)) => own == first,
-        _ => !fs::read_to_string("/proc/self/mounts").unwrap_or_default().lines().any(is_of_ip_netns),
+    match (of("thread-self"), of("1")) {
+        (Ok(own), Ok(first)) => Some(own == first),
+        _ if fs::read_to_string("/proc/thread-self/mounts").ok()?.lines().any(is_of_ip_netns) => Some(false),
+        _ => None,
     }
 }
 
-/// Whether a line of `/proc/self/mounts` is the `/sys` that `ip netns exec` mounts: it bears the network namespace's name.
+/// Whether a line of `/proc/thread-self/mounts` is the `/sys` that `ip netns exec` mounts: it bears the network namespace's
+/// name.
 fn is_of_ip_netns(line: &str) -> bool {
     let mut fields = line.split(' ');
     match (fields.next(), fields.next(), fields.next()) {

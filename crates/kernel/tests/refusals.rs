@@ -5,6 +5,7 @@
 mod lab;
 
 use std::path::Path;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use lab::{Loaded, Pair, is_hindered, two_links, unique_name, wait_until};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use manypath_core::{AlgorithmSpec, SpecError};
 use manypath_kernel::{Error, Request, engine};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 fn request(specs: &[&str]) -> Request {
@@ -193,6 +194,63 @@ fn default() -> String {
     std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap()
 }
 
+/// Gives this thread, and those it starts, a view of the mounts of its own.
+fn leave_mounts() {
+    // SAFETY: the thread gives up only what it shares with the others: its view of the mounts, its working
+    // directory.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+}
+
+/// Where this thread's view of the mounts has BPF file systems.
+fn file_systems() -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap();
+    let of_line = |line: &str| line.contains(" bpf ").then(|| line.split(' ').nth(1).unwrap().to_owned());
+    mounts.lines().filter_map(of_line).collect()
+}
+
+#[test]
+fn commands_at_once_mount_one_file_system() {
+    if is_hindered() {
+        return;
+    }
+    let mount_often = || {
+        leave_mounts();
+        // As if the machine's first process were here.
+        mount_bind("/proc/thread-self", "/proc/1").unwrap();
+        for _ in 0..20 {
+            file_systems().iter().for_each(|place| unmount(place.as_str(), UnmountFlags::DETACH).unwrap());
+            let start = Barrier::new(4);
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        start.wait();
+                        assert!(matches!(engine::set("no_such", &[]), Err(Error::NotLoaded(_))));
+                    });
+                }
+            });
+            assert_eq!(file_systems(), ["/sys/fs/bpf"]);
+        }
+    };
+    std::thread::spawn(mount_often).join().unwrap();
+}
+
+#[test]
+fn a_file_system_that_others_may_not_see_is_not_mounted() {
+    if is_hindered() {
+        return;
+    }
+    let load = || {
+        leave_mounts();
+        file_systems().iter().for_each(|place| unmount(place.as_str(), UnmountFlags::DETACH).unwrap());
+        mount("none", "/proc/1", "tmpfs", MountFlags::RDONLY, None).unwrap();
+        let error = refused(&request(&["lia"]));
+        assert!(matches!(error, Error::NotMounted), "{error}");
+        assert!(file_systems().is_empty());
+    };
+    std::thread::spawn(load).join().unwrap();
+}
+
 #[test]
 fn a_default_that_could_not_be_given_back_is_not_taken() {
     if is_hindered() {
@@ -200,9 +258,7 @@ fn a_default_that_could_not_be_given_back_is_not_taken() {
     }
     let before = default();
     let load = || {
-        // SAFETY: the thread gives up only what it shares with the others, its view of the mounts and its working directory.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.unwrap();
-        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+        leave_mounts();
         mount("none", "/run", "tmpfs", MountFlags::RDONLY, None).unwrap();
         refused(&Request { as_default: true, ..request(&["lia"]) })
     };
