@@ -113,12 +113,6 @@ pub enum Error {
          (`nsenter --net=/run/netns/NAME`)"
     )]
     Hidden,
-    /// There is no BPF file system, and one that is mounted here may be this mount namespace's own.
-    #[error(
-        "no BPF file system is mounted here, and whether others would see one that this command mounts cannot be \
-         known: mount it yourself, outside of containers (`mount -t bpf bpf /sys/fs/bpf`)"
-    )]
-    NotMounted,
     /// The default controller can be changed in the first network namespace only.
     #[error(
         "the default controller is set in the first network namespace only, and this is another: leave out --default"

@@ -236,22 +236,6 @@ fn commands_at_once_mount_one_file_system() {
 }
 
 #[test]
-fn a_file_system_that_others_may_not_see_is_not_mounted() {
-    if is_hindered() {
-        return;
-    }
-    let load = || {
-        leave_mounts();
-        file_systems().iter().for_each(|place| unmount(place.as_str(), UnmountFlags::DETACH).unwrap());
-        mount("none", "/proc/1", "tmpfs", MountFlags::RDONLY, None).unwrap();
-        let error = refused(&request(&["lia"]));
-        assert!(matches!(error, Error::NotMounted), "{error}");
-        assert!(file_systems().is_empty());
-    };
-    std::thread::spawn(load).join().unwrap();
-}
-
-#[test]
 fn a_default_that_could_not_be_given_back_is_not_taken() {
     if is_hindered() {
         return;
