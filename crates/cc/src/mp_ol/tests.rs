@@ -262,7 +262,7 @@ fn what_losses_leave_while_monitoring() {
     for (subflows, least) in [(1, 2.0), (2, 1.0)] {
         let mut cc = MpOl::new(CONFIG);
         let views = (0..subflows).map(|id| SubflowView::new(SubflowId(id), Bytes::new(1000)));
-        let view = View { subflows: views.collect(), ..View::default() };
+        let view = View { subflows: views.collect() };
         for id in (0..subflows).map(SubflowId) {
             cc.add_subflow(Time::ZERO, id, init);
             cc.subflows[id.index()].as_mut().unwrap().phase = Phase::Monitoring;
