@@ -47,7 +47,7 @@ delay = "40ms"
 queue = "64kB"
 
 [[connection]]
-name = "mp"
+name = "phone"
 cc = "lia"
 path = [{ route = ["wifi"] }, { route = ["lte"] }]
 "#;
