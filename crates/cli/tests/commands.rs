@@ -182,14 +182,16 @@ fn a_reader_that_stalls_does_not_lengthen_the_measurement() {
     writer.write_all(&filler).unwrap();
     let args = ["perf", "-c", &address, "--pin", &server.pin, "--path", "127.0.0.1", "-t", "1s", "-i", "100ms"];
     let mut measuring = manypath(args).stdout(writer).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
     std::thread::sleep(Duration::from_secs(5));
+    let waited = begun.elapsed().as_secs_f64();
     assert!(measuring.try_wait().unwrap().is_none(), "its lines had room");
     let mut said = String::new();
     reader.read_to_string(&mut said).unwrap();
     assert!(measuring.wait().unwrap().success());
     let total = said.lines().last().unwrap();
     let seconds: f64 = total.split(" in ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
-    assert!((1.0..4.0).contains(&seconds), "{total}");
+    assert!(seconds >= 1.0 && seconds < waited / 2.0, "{total}; nobody read for {waited:.1} s");
 }
 
 /// The server sends on each flow as soon as it is asked for: as much as the windows take, if nobody reads.

@@ -24,8 +24,9 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 /// Whether this thread is in the first namespace; `None` if the settings that tell are hidden.
 pub(crate) fn is_first() -> Option<bool> {
     let has = |setting| sysctl::read(&["net", "core", setting]).is_some();
-    // Every namespace has the one setting, only the first has the other (`net_core_table`). /proc/1/ns/net tells nothing
-    // to a process that may not read it, and in a container that it is the first.
+    // Every namespace has the one setting, only the first has the other (`net_core_table`), with the compiler of BPF that
+    // controllers need. /proc/1/ns/net tells nothing to a process that may not read it, and in a container that it is
+    // the first.
     has("somaxconn").then(|| has("bpf_jit_enable"))
 }
 

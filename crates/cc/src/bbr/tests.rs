@@ -173,6 +173,9 @@ fn loss_conserves_packets_for_a_round_and_a_timeout_restores_the_window() {
 #[test]
 fn losses_that_go_on_are_one_recovery() {
     let (mut bbr, mut view) = cruising();
+    for _ in 0..1000 {
+        ack(&mut bbr, &mut view, 800, 8.0, 100);
+    }
     let before = bbr.cwnd;
     for episode in 0..20 {
         view.in_flight = Bytes::from_f64(bbr.cwnd * 0.9);
