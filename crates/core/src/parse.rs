@@ -52,6 +52,9 @@ pub enum ParseUnitError {
     },
 }
 
+/// From here on a number without a unit is not taken for one of the usual unit.
+const LARGE: f64 = 1e5;
+
 /// One kind of quantity: its units and how to talk about it.
 struct Kind {
     name: &'static str,
@@ -133,7 +136,9 @@ fn parse(text: &str, kind: &Kind) -> Result<f64, ParseUnitError> {
     })?;
     let unit = unit.trim_start();
     if unit.is_empty() {
-        let example = format!("{number}{}", kind.example_unit);
+        // So large a number is counted in the smallest unit, if its writer has one in mind.
+        let unit = if value < LARGE { kind.example_unit } else { kind.units[0].0 };
+        let example = format!("{number}{unit}");
         return Err(ParseUnitError::MissingUnit { text: text.to_owned(), example });
     }
     let factor = kind.units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
@@ -234,6 +239,8 @@ mod tests {
         assert_eq!(error, "'20' has no unit: write 20Mbit");
         assert_eq!("64".parse::<Bytes>().unwrap_err().to_string(), "'64' has no unit: write 64KiB");
         assert_eq!("30".parse::<Duration>().unwrap_err().to_string(), "'30' has no unit: write 30ms");
+        let error = "50000000".parse::<Rate>().unwrap_err().to_string();
+        assert_eq!(error, "'50000000' has no unit: write 50000000bit");
     }
 
     #[test]
