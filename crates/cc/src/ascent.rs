@@ -23,7 +23,7 @@ use crate::monitor::{Monitor, Report};
 
 mod config;
 
-pub use config::{Config, Defaults, Leave, OnTimeout, Publish, SlowStart, Steps, Utility, config, parameters};
+pub use config::{Config, Defaults, Leave, Low, OnTimeout, Publish, SlowStart, Steps, Utility, config, parameters};
 
 /// How often slow start repeats an interval before it goes back (MPCC's release).
 pub const MAX_REPEATS: u32 = 2;
@@ -444,7 +444,7 @@ impl Ascent {
         self.others = others;
         // MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give.
         let omega = self.config.omega * (self.base + others);
-        let low = (self.base - omega).max(self.config.min_rate);
+        let low = self.low(omega);
         let high = (self.base + omega).min(MAX_RATE).max(low + omega);
         // Within each pair the order is random, so that a trend of the path does not always favour one side.
         let bits = self.random.next_u64();
@@ -453,6 +453,15 @@ impl Ascent {
         self.epoch = self.epoch.wrapping_add(1);
         self.phase = Phase::Probing { low, high, highs, begun: 1, samples: [None; PROBES] };
         self.begin(now, 0, if highs[0] { high } else { low });
+    }
+
+    /// The lower of two rates to try.
+    fn low(&self, omega: f64) -> f64 {
+        let (low, least) = (self.base - omega, self.config.min_rate);
+        match self.config.low {
+            Low::Half if low < least => (self.base / 2.0).max(least),
+            Low::Least | Low::Half => low.max(least),
+        }
     }
 
     fn on_probed(&mut self, now: Time, report: &Report<Role>, others: f64) {

@@ -246,14 +246,16 @@ SHARED u32 ascent_begin(struct ascent *ascent, const struct path_view *path, u32
 /* Begins a probing round around the base rate. */
 SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
 {
-	real omega;
+	real omega, least = real_of_ppm(tunables.min_rate_ppm);
 
 	if (!ascent || !path)
 		return 0;
 	/* MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give. */
 	omega = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.omega_ppm));
 	ascent->others = others;
-	ascent->low = real_max(real_sub(ascent->base, omega), real_of_ppm(tunables.min_rate_ppm));
+	ascent->low = real_sub(ascent->base, omega);
+	if (ascent->low < least)
+		ascent->low = tunables.low == LOW_HALF ? real_max(real_shift(ascent->base, -1), least) : least;
 	ascent->high = real_max(real_min(real_add(ascent->base, omega), MAX_RATE), real_add(ascent->low, omega));
 	/* Within each pair the order is random, so that a trend of the path does not always favour one side. */
 	ascent->highs = (path->random & 1 ? 1 : 2) | (path->random & 2 ? 4 : 8);

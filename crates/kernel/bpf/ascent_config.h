@@ -14,6 +14,7 @@ struct tunables {
 	u64 mi_packets;
 	u64 min_slope_ppm;
 	u64 omega_ppm;
+	u64 low;
 	u64 theta_ppm;
 	u64 steps;
 	u64 min_step_ppm;
@@ -29,6 +30,7 @@ struct tunables {
 };
 
 enum { UNITS_MBIT, UNITS_BYTES };
+enum { LOW_LEAST, LOW_HALF };
 enum { STEPS_RELEASE, STEPS_PAPER };
 enum { START_PAPER, START_RELEASE };
 enum { LEAVE_BETTER, LEAVE_LAST };

@@ -16,6 +16,10 @@
  * release is what the paper measured on Linux, and the paper's rule cannot tell one lost packet from congestion at the rates that slow
  * start begins with. Beside 90 Mbit/s of the other subflows', going from 4 to 8 pays as long as less than 0.2% is lost (eq. 2 with
  * the weight of s7.1); an interval of 45 ms has 30 packets there.
+ *
+ * A subflow slower than the probing distance tries half of its rate, where Rust has the smallest rate: the kernel's scheduler
+ * hands up to 64 KB to any subflow that has nothing waiting, and at the smallest rate these take 2.6 s, for which the whole
+ * connection waits.
  */
 TUNABLES = {
 	.loss_weight_ppm = 11350000,
@@ -25,6 +29,7 @@ TUNABLES = {
 	.mi_packets = 5,
 	.min_slope_ppm = 10000,
 	.omega_ppm = 50000,
+	.low = LOW_HALF,
 	.theta_ppm = 1000000,
 	.steps = STEPS_RELEASE,
 	.min_step_ppm = 500000,

@@ -213,6 +213,9 @@ mod tests {
         // bpf/mpcc.h: the release's.
         ("mpcc-latency", "slow-start", "release"),
         ("mpcc-loss", "slow-start", "release"),
+        // bpf/mpcc.h: a rate at which what waits takes seconds.
+        ("mpcc-latency", "low", "half"),
+        ("mpcc-loss", "low", "half"),
     ];
 
     /// The parameters of an object as it is loaded when none are set.

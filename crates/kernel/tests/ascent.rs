@@ -177,10 +177,12 @@ fn mpcc_loss() {
     // SAFETY: its tunables are set by this test only, before any step.
     let controller = unsafe { &mp_mpcc_loss };
     controller.set("slow_start", 0);
+    controller.set("low", 0);
     walk("mpcc-loss", controller, mpcc::LOSS, &[]);
     // The other choice of each parameter, and other numbers, at once.
     for (name, value) in [
         ("slow_start", 1),
+        ("low", 1),
         ("steps", 1),
         ("leave", 1),
         ("publish", 1),
@@ -195,6 +197,7 @@ fn mpcc_loss() {
     }
     let params = [
         ("slow-start", "release"),
+        ("low", "half"),
         ("steps", "paper"),
         ("leave", "last"),
         ("publish", "decision"),
@@ -213,6 +216,7 @@ fn mpcc_latency() {
     // SAFETY: as above.
     let controller = unsafe { &mp_mpcc_lat };
     controller.set("slow_start", 0);
+    controller.set("low", 0);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[]);
 }
 

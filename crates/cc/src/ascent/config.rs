@@ -37,6 +37,16 @@ pub enum SlowStart {
     Release,
 }
 
+/// The lower probe of a subflow that is slower than the probing distance, so that there is no rate so far below its own: MPCC says
+/// nothing of it, and its release probes two higher rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Low {
+    /// The smallest rate.
+    Least,
+    /// Half of the own rate, the most that a step takes away.
+    Half,
+}
+
 /// Which rate is kept when moving ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
@@ -81,6 +91,8 @@ pub struct Config {
     pub bound: f64,
     /// By how much the bound widens each time it cuts a step, as a share of the total rate.
     pub bound_step: f64,
+    /// The lower probe of a slow subflow.
+    pub low: Low,
     /// How steps grow.
     pub steps: Steps,
     /// How many changes of direction the swing buffer remembers; each delays the amplifier by a step.
@@ -124,7 +136,7 @@ pub struct Defaults {
 }
 
 /// The rows, with an algorithm's own defaults.
-pub const fn parameters(own: Defaults) -> [Parameter; 19] {
+pub const fn parameters(own: Defaults) -> [Parameter; 20] {
     const fn row(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Parameter {
         Parameter { name, default, range, meaning }
     }
@@ -141,6 +153,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 19] {
         row("mi-packets", "5", "an integer in 1..1000", "least packets of a monitor interval (MPCC's release: 1)"),
         row("min-slope", "0.01", "a number in 0..1", "smaller RTT gradients count as zero (Vivace s4.1)"),
         row("omega", "0.05", "a number in 0.001..0.5", "probing distance as a share of the total rate (MPCC s5.2)"),
+        row("low", "least", "least or half", "lower probe below the distance: the smallest rate, or half of the own"),
         row("theta", "1", "a number in 0.001..1000", "step in Mbit/s per unit of gradient (Vivace s4.3)"),
         row("steps", own.steps, "release or paper", "amplifier and bound of MPCC's release, or of Vivace s4.3"),
         row("min-step", own.min_step, "a number in 0..100", "smallest step in Mbit/s (MPCC's release: 0.5)"),
@@ -185,6 +198,7 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
             scale: params.choice("units", &[("mbit", 1.0), ("bytes", 125_000.0)])?,
         },
         omega: params.number("omega", 0.001, 0.5)?,
+        low: params.choice("low", &[("least", Low::Least), ("half", Low::Half)])?,
         theta: params.number("theta", 0.001, 1000.0)?,
         steps: params.choice("steps", &[("release", Steps::Release), ("paper", Steps::Paper)])?,
         min_step: params.number("min-step", 0.0, 100.0)?,

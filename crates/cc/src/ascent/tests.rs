@@ -11,6 +11,7 @@ fn config() -> Config {
         monitor: monitor::Config { deadline: 20.0, ..monitor::Config::default() },
         utility: Utility { a: 0.9, b: 11.35, g: 1.0, scale: 1.0 },
         omega: 0.05,
+        low: Low::Least,
         theta: 1.0,
         min_step: 0.5,
         bound: 0.05,
@@ -103,6 +104,23 @@ impl Driver {
         self.answer(interval, loss);
         interval.2
     }
+}
+
+#[test]
+fn a_slow_subflow_has_no_rate_so_far_below_its_own() {
+    let low = |low, base, others| {
+        let mut driver = Driver::new(Config { low, ..config() });
+        driver.ascent.base = base;
+        driver.ascent.probe(Time::ZERO, others);
+        let Phase::Probing { low, high, .. } = driver.ascent.phase else { panic!("it probes") };
+        close(high, base + 0.05 * (base + others));
+        low
+    };
+    // The distance is 5.05 Mbit/s of 101, 5.5 of 110.
+    close(low(Low::Least, 1.0, 100.0), 0.2);
+    close(low(Low::Half, 1.0, 100.0), 0.5);
+    close(low(Low::Half, 0.3, 100.0), 0.2);
+    close(low(Low::Half, 10.0, 100.0), 4.5);
 }
 
 #[test]

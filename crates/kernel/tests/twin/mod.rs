@@ -163,7 +163,7 @@ pub struct PacedController {
 }
 
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
-const ASCENT_TUNABLES: [&str; 19] = [
+const ASCENT_TUNABLES: [&str; 20] = [
     "loss_weight_ppm",
     "latency_weight_ppm",
     "units",
@@ -171,6 +171,7 @@ const ASCENT_TUNABLES: [&str; 19] = [
     "mi_packets",
     "min_slope_ppm",
     "omega_ppm",
+    "low",
     "theta_ppm",
     "steps",
     "min_step_ppm",
