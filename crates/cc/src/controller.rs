@@ -20,7 +20,8 @@ pub struct SubflowInit {
 pub struct Limits {
     /// Congestion window: at most this much is in flight.
     pub cwnd: Bytes,
-    /// Pacing rate; `None`: ACK-clocked, packets leave when the window lets them.
+    /// Pacing rate; `None`: packets leave when the window lets them, as acknowledgements come or spread over a round trip (the
+    /// session's choice).
     pub pacing: Option<Rate>,
     /// Slow-start threshold, for schedulers and traces; `None` for controllers without one.
     pub ssthresh: Option<Bytes>,

@@ -60,7 +60,7 @@ pub struct SubflowView {
     pub cwnd: Bytes,
     /// Slow-start threshold, as the controller last said; [`Bytes::MAX`] when it has none.
     pub ssthresh: Bytes,
-    /// Pacing rate, as the controller last said; `None` when ACK-clocked.
+    /// Pacing rate, as the controller last said; `None` where its window is all it says.
     pub pacing: Option<Rate>,
     /// Sent and neither acknowledged nor declared lost.
     pub in_flight: Bytes,

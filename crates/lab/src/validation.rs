@@ -11,8 +11,8 @@ const SIMULATED: u32 = 20;
 pub const TOLERANCE: f64 = 0.1;
 
 /// Two links and one connection. Packets are what QUIC makes of an MTU of 1452 bytes: 28 bytes of IPv4 and UDP, 38 of QUIC
-/// with DATAGRAM frame and tag. The controller hears of acknowledgements as the transport's QUIC sends them: after ten packets or
-/// 5 ms.
+/// with DATAGRAM frame and tag. Acknowledgements come as the transport's QUIC sends them, after four packets or 5 ms, and
+/// windows leave as they do there.
 const TEMPLATE: &str = r#"
 duration = "{duration}"
 warmup = "{warmup}"
@@ -38,8 +38,10 @@ scheduler = "{scheduler}"
 path = [{ route = ["link1"] }, { route = ["link2"] }]
 packet = "1480B"
 overhead = "66B"
-ack-every = 10
+ack-every = 4
 max-ack-delay = "5ms"
+pace-windows = true
+pacing-burst = "500us"
 "#;
 
 /// A scenario of the comparison.

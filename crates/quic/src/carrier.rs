@@ -25,10 +25,10 @@ const SEND_BUFFER: usize = 4 << 20;
 /// The most records waiting in noq: what it sends in one turn. More would be out of the scheduler's hands for nothing.
 pub(crate) const MAX_QUEUED: usize = 20;
 
-/// After how many packets QUIC acknowledges. Data acknowledgements, one for two records, are packets of their own and free the
+/// How many packets QUIC acknowledges at once. Data acknowledgements, one for two records, are packets of their own and free the
 /// sender's memory; noq does not add an ACK frame to them before one is due, so that ACKs of every second packet would double
-/// the packets on the way back.
-const ACK_EVERY: u32 = 10;
+/// the packets on the way back. Of more at once, windows leave in lumps: docs/decisions/quic-pacing.md.
+const ACK_EVERY: u32 = 4;
 
 /// The longest a QUIC ACK waits for more packets.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
@@ -62,7 +62,8 @@ pub(crate) fn transport_config(reports: &Arc<Reports>, max_mtu: u16, is_server: 
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(max_mtu);
     let mut acks = AckFrequencyConfig::default();
-    acks.ack_eliciting_threshold(VarInt::from_u32(ACK_EVERY)).max_ack_delay(Some(MAX_ACK_DELAY));
+    // The threshold is how many may wait, not with how many they no longer do (draft-ietf-quic-ack-frequency s4).
+    acks.ack_eliciting_threshold(VarInt::from_u32(ACK_EVERY - 1)).max_ack_delay(Some(MAX_ACK_DELAY));
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(u32::from(is_server)))
@@ -250,5 +251,34 @@ mod tests {
         assert!(server.sends(later).len() > 1, "it probes");
         let (_, connection) = server.connection.as_mut().unwrap();
         assert!(connection.stats().frame_tx.ack_frequency > 1, "it repeats what noq writes without looking");
+    }
+    #[test]
+    fn four_packets_are_acknowledged_at_once() {
+        let begun = Instant::now();
+        let (mut client, mut server) = ends(begun);
+        // The handshake, the discovery of the packet size, and acknowledgements that wait.
+        let mut now = begun;
+        for _ in 0..200 {
+            now += Duration::from_millis(10);
+            for end in [&mut client, &mut server] {
+                if let Some((_, connection)) = &mut end.connection {
+                    connection.handle_timeout(now);
+                }
+            }
+            client.sends(now).into_iter().for_each(|packet| server.take(now, packet, client.address));
+            server.sends(now).into_iter().for_each(|packet| client.take(now, packet, server.address));
+        }
+        let acknowledgements: Vec<u64> = (0..8)
+            .map(|_| {
+                let (_, connection) = client.connection.as_mut().unwrap();
+                connection.datagrams().send(Bytes::from_static(&[0; 1000]), true).unwrap();
+                client.sends(now).into_iter().for_each(|packet| server.take(now, packet, client.address));
+                let acks = |server: &mut End| server.connection.as_mut().unwrap().1.stats().frame_tx.acks;
+                let before = acks(&mut server);
+                server.sends(now);
+                acks(&mut server) - before
+            })
+            .collect();
+        assert_eq!(acknowledgements, [0, 0, 0, 1, 0, 0, 0, 1]);
     }
 }

@@ -216,6 +216,9 @@ pub(crate) struct ConnectionTable {
     pub(crate) max_ack_delay: Option<Text<ASpan>>,
     /// How much a paced subflow may catch up at once.
     pub(crate) pacing_burst: Option<Text<ASpan>>,
+    /// Whether windows that the controller does not pace leave at 1.25 of them a round trip (RFC 9002 s7.7), in place of as
+    /// acknowledgements come.
+    pub(crate) pace_windows: bool,
     /// Whether packets say that they understand ECN, if the controller answers marks.
     pub(crate) ecn: bool,
 }

@@ -160,6 +160,8 @@ pub struct Connection {
     pub max_ack_delay: Duration,
     /// How much a paced subflow may catch up at once.
     pub pacing_burst: Duration,
+    /// Whether windows leave at 1.25 of them a round trip in place of as acknowledgements come.
+    pub pace_windows: bool,
     /// Whether packets say that they understand ECN, if the controller answers marks.
     pub ecn: bool,
 }

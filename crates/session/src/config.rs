@@ -66,6 +66,10 @@ pub struct Config {
     pub keep_alive: Duration,
     /// How late the engine's timers are: a paced subflow may catch up by this much at once.
     pub pacing_burst: Duration,
+    /// Whether windows that the controller does not pace leave at 1.25 of them a round trip (RFC 9002 s7.7), in place of as
+    /// acknowledgements come: these come in bunches where receivers, links or late timers gather them, and what leaves as a bunch
+    /// is lost in shallow queues.
+    pub pace_windows: bool,
     /// The initial window in packets (RFC 6928).
     pub initial_window_packets: u64,
     /// What the peer allows.
@@ -89,6 +93,7 @@ impl Config {
             max_ack_delay: Duration::from_millis(5),
             keep_alive: Duration::from_secs(15),
             pacing_burst: Duration::from_micros(500),
+            pace_windows: true,
             initial_window_packets: 10,
             peer: PeerLimits { receive_window, flow_window, max_flows },
         }

@@ -1,20 +1,24 @@
 //! Pacing: when may the next packet of a subflow leave?
 
-use manypath_core::{Bytes, Duration, Rate, Time};
+use manypath_core::{Bytes, Duration, Rate, SubflowView, Time};
+
+/// A window that may leave at once (RFC 6928, RFC 9002 s7.7), packets.
+const INITIAL_WINDOW: u64 = 10;
 
 /// A token bucket in its equivalent form of a virtual clock: each packet moves the earliest next departure by its time at
 /// the pacing rate, and the clock lags behind real time by at most the burst, so that a late timer can be caught up.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     burst: Duration,
+    paces_windows: bool,
     next: Time,
-    /// The rate of a subflow that sends again after it was idle, until an acknowledgement clocks it.
-    restart: Option<Rate>,
+    /// The rate at which a window leaves that the controller does not pace; at once: `None`.
+    spread: Option<Rate>,
 }
 
 impl Pacer {
-    pub(crate) fn new(burst: Duration) -> Self {
-        Self { burst, next: Time::ZERO, restart: None }
+    pub(crate) fn new(burst: Duration, paces_windows: bool) -> Self {
+        Self { burst, paces_windows, next: Time::ZERO, spread: None }
     }
 
     /// When a packet may leave.
@@ -22,25 +26,31 @@ impl Pacer {
         self.next
     }
 
-    /// Whether packets leave by the clock: at the controller's rate, or at that of a restart.
+    /// Whether packets leave by the clock: at the controller's rate, or at that of a window.
     pub(crate) fn paces(&self, pacing: Option<Rate>) -> bool {
-        pacing.is_some() || self.restart.is_some()
+        pacing.is_some() || self.spread.is_some()
     }
 
-    /// A flight begins with nothing under way: after an idle time, at this rate in place of a burst of a whole window that was
-    /// measured long ago (RFC 9002 s7.7).
-    pub(crate) fn on_flight(&mut self, restart: Option<Rate>) {
-        self.restart = restart;
+    /// A packet is about to leave. A window that the controller does not pace is spread: always, or where acknowledgements clock it
+    /// only the first flight after an idle time, since its window was measured long ago (RFC 9002 s7.7).
+    pub(crate) fn on_sending(&mut self, now: Time, view: &SubflowView) {
+        if self.paces_windows {
+            self.spread = window_rate(view);
+        } else if view.in_flight.is_zero() {
+            self.spread = window_rate(view).filter(|_| view.is_idle(now));
+        }
     }
 
-    /// Acknowledgements clock the flight.
+    /// An acknowledgement clocks the flight, unless windows are paced.
     pub(crate) fn on_acked(&mut self) {
-        self.restart = None;
+        if !self.paces_windows {
+            self.spread = None;
+        }
     }
 
     /// Records that a packet left; `pacing` is the controller's rate.
     pub(crate) fn on_sent(&mut self, now: Time, size: Bytes, pacing: Option<Rate>) {
-        if let Some(rate) = pacing.or(self.restart) {
+        if let Some(rate) = pacing.or(self.spread) {
             self.next = self.next.max(now - self.burst) + size.time_at(rate);
         }
     }
@@ -48,8 +58,16 @@ impl Pacer {
     /// Forgets what was sent, when a rate no longer holds.
     pub(crate) fn reset(&mut self) {
         self.next = Time::ZERO;
-        self.restart = None;
+        self.spread = None;
     }
+}
+
+/// How fast a window leaves that is spread: 1.25 of it a round trip (RFC 9002 s7.7). `None` if the controller paces, if there is no
+/// round trip to spread it over, or if all of it may leave at once.
+fn window_rate(view: &SubflowView) -> Option<Rate> {
+    let clocked = view.pacing.is_none() && view.cwnd > view.mss * INITIAL_WINDOW;
+    let srtt = view.srtt.filter(|srtt| clocked && !srtt.is_zero())?;
+    Some(Rate::from_bytes_per(view.cwnd, srtt * 4 / 5))
 }
 
 #[cfg(test)]
@@ -58,7 +76,7 @@ mod tests {
 
     #[test]
     fn packets_leave_at_the_rate() {
-        let mut pacer = Pacer::new(Duration::ZERO);
+        let mut pacer = Pacer::new(Duration::ZERO, false);
         let start = Time::from_millis(5);
         // 1500 B at 12 Mbit/s take 1 ms each.
         pacer.on_sent(start, Bytes::new(1500), Some(Rate::from_mbps(12.0)));
@@ -68,19 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_is_paced_until_it_is_acknowledged() {
-        let mut pacer = Pacer::new(Duration::ZERO);
-        pacer.on_flight(Some(Rate::from_mbps(12.0)));
-        pacer.on_sent(Time::from_millis(5), Bytes::new(1500), None);
-        assert!(pacer.paces(None));
-        assert_eq!(pacer.next(), Time::from_millis(6));
-        pacer.on_acked();
-        assert!(!pacer.paces(None));
-    }
-
-    #[test]
     fn a_late_timer_is_caught_up_within_the_burst() {
-        let mut pacer = Pacer::new(Duration::from_millis(2));
+        let mut pacer = Pacer::new(Duration::from_millis(2), false);
         let rate = Some(Rate::from_mbps(12.0));
         pacer.on_sent(Time::from_millis(10), Bytes::new(1500), rate);
         // Three packets fit at once at 20 ms: two of the burst and the one that is due.

@@ -15,9 +15,6 @@ use crate::idle::Age;
 use crate::pacer::Pacer;
 use crate::record::PathStatus;
 
-/// A window that may leave at once (RFC 6928), packets.
-const INITIAL_WINDOW: u64 = 10;
-
 /// Round-trip time assumed before the first sample, for timers only (RFC 9002 s6.2.2 assumes 333 ms).
 const INITIAL_RTO: Duration = Duration::from_millis(500);
 
@@ -147,7 +144,7 @@ impl Path {
             rtt: RttEstimator::new(),
             first_rto: INITIAL_RTO,
             age: Age::new(),
-            pacer: Pacer::new(config.pacing_burst),
+            pacer: Pacer::new(config.pacing_burst, config.pace_windows),
             queue: VecDeque::new(),
             resend: VecDeque::new(),
             fast_retransmit: false,
@@ -347,8 +344,8 @@ impl Path {
             // draft-ietf-ccwg-bbr s4.1.1.2: a new flight starts here.
             self.first_sent_at = now;
             self.delivered_at = now;
-            self.pacer.on_flight(restart_rate(now, view));
         }
+        self.pacer.on_sending(now, view);
         let number = self.base + self.sent.len() as u64;
         self.sent.push_back(Sent {
             range,
@@ -392,8 +389,9 @@ impl Path {
             rtt = rtt.max(self.rtt.min().unwrap_or(rtt));
         }
         if self.largest_acked.is_none_or(|largest| number.0 > largest) && sent.repeats == 0 {
-            // RFC 9002 s5.1: a sample only from the largest newly acknowledged packet. RFC 6298 s3, Karn: none from data
-            // that left twice, since nobody knows which packet is acknowledged.
+            // RFC 9002 s5.1 takes one sample an acknowledgement, from the largest packet; carriers tell packet by packet, in
+            // order, so that all that it covers are samples, with their wait for it. RFC 6298 s3, Karn: none from data that
+            // left twice, since nobody knows which packet is acknowledged.
             self.largest_acked = Some(number.0);
             self.measure(now, rtt, view);
         }
@@ -542,14 +540,6 @@ impl Path {
     }
 }
 
-/// How fast a flight leaves that begins after an idle time: 1.25 windows a round trip (RFC 9002 s7.7). `None` if the controller
-/// paces, if the path was not idle, or if all of the window may leave at once.
-fn restart_rate(now: Time, view: &SubflowView) -> Option<Rate> {
-    let clocked = view.pacing.is_none() && view.cwnd > view.mss * INITIAL_WINDOW;
-    let srtt = view.srtt.filter(|srtt| clocked && !srtt.is_zero() && view.is_idle(now))?;
-    Some(Rate::from_bytes_per(view.cwnd, srtt * 4 / 5))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -603,10 +593,35 @@ mod tests {
     }
 
     #[test]
-    fn after_an_idle_time_a_window_is_spread_over_a_round_trip() {
+    fn a_window_is_spread_over_a_round_trip() {
         let (id, size) = (SubflowId(0), Bytes::new(1400));
         let status = PathStatus { version: 0, cost_milli: 1000, backup: false };
         let mut path = Path::new(Time::ZERO, id, &Config::new(Role::Client), status);
+        let mut view = SubflowView::new(id, size);
+        let goes_on = |path: &mut Path, view: &mut SubflowView, micros| {
+            path.on_sent(Time::from_micros(micros), DataRange::default(), size, None, view);
+            path.lets_go(Time::from_micros(micros), view)
+        };
+        view.cwnd = size * 100;
+        assert!(goes_on(&mut path, &mut view, 0), "nothing is known of the round trip");
+        path.on_acked(Time::from_millis(100), PacketNumber(0), &mut view);
+        // 125 packets in 100 ms: one every 0.8 ms, with a burst of half a millisecond.
+        assert!(!goes_on(&mut path, &mut view, 100_000));
+        path.on_acked(Time::from_micros(100_500), PacketNumber(1), &mut view);
+        assert!(!path.lets_go(Time::from_micros(100_200), &view) && path.lets_go(Time::from_micros(100_300), &view));
+        view.cwnd = size * 10;
+        assert!(goes_on(&mut path, &mut view, 101_000), "a window that may leave at once");
+        view.cwnd = size * 100;
+        view.pacing = Some(Rate::from_mbps(1000.0));
+        assert!(goes_on(&mut path, &mut view, 102_000), "the controller's rate is what counts");
+    }
+
+    #[test]
+    fn after_an_idle_time_an_acknowledged_window_is_spread_over_a_round_trip() {
+        let (id, size) = (SubflowId(0), Bytes::new(1400));
+        let status = PathStatus { version: 0, cost_milli: 1000, backup: false };
+        let config = Config { pace_windows: false, ..Config::new(Role::Client) };
+        let mut path = Path::new(Time::ZERO, id, &config, status);
         let mut view = SubflowView::new(id, size);
         view.cwnd = size * 100;
         let send = |path: &mut Path, view: &mut SubflowView, millis| {

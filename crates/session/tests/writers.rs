@@ -31,7 +31,7 @@ impl Scheduler for Witness {
 fn only_a_writer_without_room_holds_up() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
-    let config = Config { send_buffer: Bytes::new(20_000), ..Config::new(Role::Client) };
+    let config = Config { send_buffer: Bytes::new(20_000), pace_windows: false, ..Config::new(Role::Client) };
     let header = config.record_header;
     let mut session = Session::new(config, cc, Box::new(Witness(seen.clone())));
     let id = session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_000) + header)).unwrap();

@@ -135,6 +135,7 @@ fn end(
         records_per_ack,
         max_ack_delay: connection.max_ack_delay,
         pacing_burst: connection.pacing_burst,
+        pace_windows: connection.pace_windows,
         initial_window_packets: connection.initial_window,
         max_paths: manypath_session::MAX_PATHS,
         peer: PeerLimits { receive_window: connection.receive_buffer, flow_window: UNBOUNDED, max_flows: MAX_FLOWS },

@@ -118,6 +118,7 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
         initial_window: initial_window(table).map_err(here)?,
         ack_every: ack_every(table).map_err(here)?,
         max_ack_delay,
+        pace_windows: table.pace_windows,
         pacing_burst: table.pacing_burst.map_or(Duration::ZERO, |burst| burst.0),
         ecn: table.ecn,
     })

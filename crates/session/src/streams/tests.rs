@@ -13,7 +13,7 @@ const FIRST: SubflowId = SubflowId(0);
 const SECOND: SubflowId = SubflowId(1);
 
 fn config(role: Role) -> Config {
-    Config { carriage: Carriage::Streams, ..Config::new(role) }
+    Config { carriage: Carriage::Streams, pace_windows: false, ..Config::new(role) }
 }
 
 /// A sender of this controller and `minrtt` with so many paths and a megabyte to send.
