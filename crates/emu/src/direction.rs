@@ -10,7 +10,8 @@ use crate::buffer::{self, memory};
 use crate::clients::ClientKey;
 use crate::stats::{DirectionStats, MeasuredRate, SchedulingError};
 
-/// Backlogged periods below this are not measured: a scheduling error of 100 us would be more than a percent of them.
+/// Backlogged periods that are due to take less are not measured: a scheduling error of 100 us would be more than a percent of
+/// them. What they took does not matter, or else short ones that a busy processor delayed would count and punctual ones not.
 const SHORTEST_RUN: Duration = Duration::from_millis(10);
 
 /// A backlogged period: datagrams that each waited for the one before.
@@ -18,6 +19,8 @@ const SHORTEST_RUN: Duration = Duration::from_millis(10);
 struct Run {
     /// When the latest datagram was sent; `None` before the first.
     last: Option<Time>,
+    /// When the first was due.
+    first_due: Time,
     so_far: MeasuredRate,
     /// Whether it is long enough and part of the total.
     counts: bool,
@@ -175,7 +178,7 @@ impl Direction {
             Fate::Sent(at) => {
                 add(&mut self.sent, wire);
                 self.scheduling_error.record(held.due, at);
-                self.measure(at, wire, held.waited);
+                self.measure(&held, at, wire);
             }
             Fate::Down => add(&mut self.dropped_down, wire),
             Fate::Unsendable => add(&mut self.dropped_unsendable, wire),
@@ -190,10 +193,10 @@ impl Direction {
         }
     }
 
-    /// Adds a datagram to the present backlogged period if it `waited` for the one before it, or starts the next.
-    fn measure(&mut self, at: Time, wire: Bytes, waited: bool) {
-        let Some(last) = self.run.last.filter(|_| waited) else {
-            self.run = Run { last: Some(at), ..Run::default() };
+    /// Adds a datagram, sent `at`, to the present backlogged period if it waited for the one before it, or starts the next.
+    fn measure(&mut self, held: &Held, at: Time, wire: Bytes) {
+        let Some(last) = self.run.last.filter(|_| held.waited) else {
+            self.run = Run { last: Some(at), first_due: held.due, ..Run::default() };
             return;
         };
         // Reordering may make a datagram earlier than the one before it; the next one then makes up for it.
@@ -203,7 +206,7 @@ impl Direction {
         self.run.so_far = self.run.so_far.and(step);
         if self.run.counts {
             self.measured = self.measured.and(step);
-        } else if self.run.so_far.time >= SHORTEST_RUN {
+        } else if held.due.since(self.run.first_due) >= SHORTEST_RUN {
             self.run.counts = true;
             self.measured = self.measured.and(self.run.so_far);
         }
@@ -260,5 +263,29 @@ mod tests {
             }
             assert!(direction.memory == Bytes::ZERO && direction.spare_memory <= direction.memory_limit);
         }
+    }
+
+    /// A link of 12 Mbit/s on which `packets` of 1 ms each arrive at once, and the last is sent late.
+    fn backlog(packets: usize, late: Duration) -> MeasuredRate {
+        let config = LinkConfig::new(Rate::from_mbps(12.0), Duration::ZERO, QueueLimit::Bytes(Bytes::new(1_000_000)));
+        let mut direction = Direction::new(Link::new(&config, 1, "test").unwrap(), 28, memory_need(&config));
+        for _ in 0..packets {
+            direction.accept(Time::ZERO, ClientKey::default(), Ecn::NotEct, &[7; 1472]);
+        }
+        while let Some(held) = direction.pop() {
+            let late = if direction.heap.is_empty() { late } else { Duration::ZERO };
+            let at = held.due + late;
+            direction.finish(held, Fate::Sent(at));
+        }
+        direction.stats(Time::ZERO).measured
+    }
+
+    #[test]
+    fn which_periods_are_measured_is_decided_by_when_they_were_due() {
+        let late = Duration::from_millis(20);
+        assert_eq!(backlog(10, late), MeasuredRate::default(), "9 ms, however long it took");
+        let counted = MeasuredRate { bytes: Bytes::new(10 * 1500), time: Duration::from_millis(10) };
+        assert_eq!(backlog(11, Duration::ZERO), counted);
+        assert_eq!(backlog(11, late), MeasuredRate { time: counted.time + late, ..counted });
     }
 }

@@ -53,8 +53,8 @@ pub struct DirectionStats {
 ///
 /// Counted are datagrams that waited behind another, with the time from the sending of that one to their own. Over a
 /// backlogged period this is all bytes but the first datagram's, over the time from first to last, so that it equals the
-/// link's rate if the relay is exact. (A delay that changes in between counts as time, too.) Periods shorter than 10 ms do not
-/// count: at a scheduling error of 100 us they could not be measured to one percent.
+/// link's rate if the relay is exact. (A delay that changes in between counts as time, too.) Periods that are due to take less
+/// than 10 ms do not count: at a scheduling error of 100 us they could not be measured to one percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredRate {
     /// Bytes on the wire.
