@@ -26,7 +26,7 @@ const DEFAULT: [&str; 3] = ["cubic", "lia", "mpcc-loss"];
 /// The shortest and the longest run: the first two seconds do not count.
 const LENGTHS: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(600));
 
-/// How far a link's measured rate may be from its setting.
+/// The share of a run's time that a link may have misspent.
 const EXACTNESS: f64 = 0.01;
 
 /// Download one file over WiFi, over LTE and over both, and compare
@@ -88,7 +88,7 @@ fn fault(outcome: &Outcome) -> Option<String> {
     if !outcome.sha256_ok {
         return Some(format!("{run}: what arrived is not the file"));
     }
-    let inexact = outcome.links.iter().find(|link| link.error().is_some_and(|error| error > EXACTNESS))?;
+    let inexact = outcome.links.iter().find(|link| link.misspent() > EXACTNESS * outcome.seconds)?;
     Some(format!(
         "{run}: the {} link was not what it was set to: run again when the machine is less busy",
         inexact.link
@@ -162,5 +162,7 @@ mod tests {
         let mut busy = outcome("lia", vec!["wifi"], 40.0);
         busy.links[0].measured_mbps = Some(49.0); // 2% below 50
         assert!(fault(&busy).is_some_and(|fault| fault.contains("the wifi link")));
+        busy.links[0].backlogged_s = 0.5;
+        assert_eq!(fault(&busy), None, "10 ms of 8.4 s");
     }
 }

@@ -61,12 +61,20 @@ pub(crate) struct LinkCheck {
     pub(crate) set_mbps: f64,
     /// `None` if the link never had enough of a backlog to measure.
     pub(crate) measured_mbps: Option<f64>,
+    /// For how long it had one, seconds.
+    pub(crate) backlogged_s: f64,
 }
 
 impl LinkCheck {
     /// How far the measured rate is from the set one, as a share.
     pub(crate) fn error(&self) -> Option<f64> {
         self.measured_mbps.map(|measured| (measured / self.set_mbps - 1.0).abs())
+    }
+
+    /// How long the link would have had to send for what its error took or gave, seconds. Over the length of the run it is how far
+    /// the run's goodput can be off, which the error alone does not tell: one pause of 20 ms is 10% of a backlog of 0.2 s.
+    pub(crate) fn misspent(&self) -> f64 {
+        self.error().unwrap_or(0.0) * self.backlogged_s
     }
 }
 
@@ -160,15 +168,14 @@ pub(crate) fn notes(outcomes: &[Outcome]) -> Vec<String> {
     notes.push("vs sum: both paths over (WiFi alone + LTE alone).".to_owned());
     for link in &LINKS {
         let checks = outcomes.iter().flat_map(|o| &o.links).filter(|check| check.link == link.name);
-        let worst = checks
-            .filter(|check| check.error().is_some())
-            .max_by(|a, b| a.error().partial_cmp(&b.error()).unwrap_or(std::cmp::Ordering::Equal));
-        notes.push(match worst.and_then(|check| check.measured_mbps.zip(check.error())) {
-            Some((measured, error)) => format!(
-                "{}: the relay gave {measured:.2} Mbit/s of the {:.0} set while it had a backlog ({:.2}% off, the worst run).",
+        let worst = checks.filter(|check| check.error().is_some()).max_by(|a, b| a.misspent().total_cmp(&b.misspent()));
+        notes.push(match worst.and_then(|check| Some((check, check.measured_mbps?, check.error()?))) {
+            Some((check, measured, error)) => format!(
+                "{}: the relay gave {measured:.2} Mbit/s of the {:.0} set while it had a backlog ({:.2}% off for {:.1} s, the worst run).",
                 link.name,
                 link.mbps,
-                100.0 * error
+                100.0 * error,
+                check.backlogged_s
             ),
             None => format!("{}: never had enough of a backlog to measure its rate.", link.name),
         });
@@ -189,7 +196,11 @@ pub(crate) fn json(outcomes: &[Outcome]) -> serde_json::Result<String> {
 
 /// Without digits that no clock and no counter has.
 fn tidy(outcome: &Outcome) -> Outcome {
-    let link = |link: &LinkCheck| LinkCheck { measured_mbps: link.measured_mbps.map(|mbps| rounded(mbps, 6)), ..*link };
+    let link = |link: &LinkCheck| LinkCheck {
+        measured_mbps: link.measured_mbps.map(|mbps| rounded(mbps, 6)),
+        backlogged_s: rounded(link.backlogged_s, 6),
+        ..*link
+    };
     let sample = |sample: &Sample| Sample {
         at: rounded(sample.at, 6),
         mbps: sample.mbps.iter().map(|mbps| rounded(*mbps, 6)).collect(),
@@ -222,7 +233,7 @@ pub(crate) mod tests {
         Outcome {
             cc: cc.to_owned(),
             sched: "minrtt".to_owned(),
-            links: vec![LinkCheck { link: "wifi", set_mbps: 50.0, measured_mbps: Some(49.9) }],
+            links: vec![LinkCheck { link: "wifi", set_mbps: 50.0, measured_mbps: Some(49.9), backlogged_s: 7.0 }],
             paths,
             seconds: 8.4,
             bytes: 60_000_000,

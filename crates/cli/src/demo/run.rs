@@ -226,6 +226,7 @@ fn is_intact(file: &Path, meter: &Meter, end: &End) -> anyhow::Result<bool> {
 /// What a relay says about its link, in the direction of the download.
 fn check(link: &DemoLink, relay: Relay) -> anyhow::Result<LinkCheck> {
     let stats = relay.stop().with_context(|| format!("the {} relay broke", link.name))?;
-    let measured_mbps = stats.backward.measured.rate().map(Rate::as_mbps);
-    Ok(LinkCheck { link: link.name, set_mbps: link.mbps, measured_mbps })
+    let measured = stats.backward.measured;
+    let (measured_mbps, backlogged_s) = (measured.rate().map(Rate::as_mbps), measured.time.as_secs_f64());
+    Ok(LinkCheck { link: link.name, set_mbps: link.mbps, measured_mbps, backlogged_s })
 }
