@@ -252,6 +252,7 @@ mod tests {
         let (_, connection) = server.connection.as_mut().unwrap();
         assert!(connection.stats().frame_tx.ack_frequency > 1, "it repeats what noq writes without looking");
     }
+
     #[test]
     fn four_packets_are_acknowledged_at_once() {
         let begun = Instant::now();

@@ -291,7 +291,7 @@ fn overrides_replace_values_and_obey_the_same_rules() {
             "connection.nobody.cc=lia",
             "connection.nobody.cc=lia:1:12: there is no connection 'nobody' to change; there are phone",
         ),
-        ("link.nothing.loss=1%", "link.nothing.loss=1%:1:6: link 'nothing' needs 'rate'"),
+        ("link.nothing.loss=1%", "link.nothing.loss=1%:1:6: link 'nothing', new beside wifi, lte, needs 'rate'"),
         ("duration='", "duration=':1:10: ''' does not start with a number"),
         ("wind=strong", "wind=strong:1:1: unknown field `wind`"),
     ] {

@@ -4,8 +4,9 @@
 //! reported acknowledged or lost leaves it, what is sent again enters it. The carrier finds losses:
 //!
 //! * SACK (RFC 6675): a segment is lost when [`DUP_THRESH`] later ones have arrived; a segment is declared lost that way once,
-//!   and its second loss is the timer's business: a sender that lives with much loss, as MPCC does, times out all the time. Of the rules of `NextSeg` the first two apply: a sender without new data
-//!   neither sends segments again that are not known to be lost (rule 3) nor makes a rescue retransmission (rule 4).
+//!   and its second loss is the timer's business: a sender that lives with much loss, as MPCC does, times out all the time. Of
+//!   the rules of `NextSeg` the first two apply: a sender without new data neither sends segments again that are not known to
+//!   be lost (rule 3) nor makes a rescue retransmission (rule 4).
 //! * RACK (RFC 8985 s6, [`rack`]): by time, and what is sent again is judged like anything else. There are no tail loss probes
 //!   (s7), and a timeout spares nothing that left a moment ago (s6.3). The loss of what was sent again begins an episode anew
 //!   (RFC 5681 s4.3).
@@ -15,10 +16,10 @@
 //!   recovery begins no more until all of it has been acknowledged.
 //!
 //! Choices: sequence numbers count segments, which are never cut anew. The acknowledgement of a segment that was sent twice
-//! measures no round trip (Karn), yet ends the backoff, and then its time stamp measures one (RFC 7323 s4). The granularity `G` of RFC 6298 is the
-//! time for which a receiver may delay an acknowledgement, since a shorter patience would time out on a lone segment. With
-//! NewReno a duplicate acknowledgement takes one segment out of the pipe, which is what RFC 6582's inflated window comes to;
-//! it is the segment that arrived, so that a timeout repeats only what has not.
+//! measures no round trip (Karn), yet ends the backoff, and then its time stamp measures one (RFC 7323 s4). The granularity `G`
+//! of RFC 6298 is the time for which a receiver may delay an acknowledgement, since a shorter patience would time out on a
+//! lone segment. With NewReno a duplicate acknowledgement takes one segment out of the pipe, which is what RFC 6582's inflated
+//! window comes to; it is the segment that arrived, so that a timeout repeats only what has not.
 
 use std::collections::VecDeque;
 

@@ -8,11 +8,21 @@ use super::{both, out_of_range};
 use crate::error::Problem;
 use crate::file::{ChangeTable, DrawTable, LinkTable, RedTable, RedrawTable};
 use crate::model::{Draw, Link, Redraw};
+use crate::topologies::ways_back;
 use crate::units::{Text, Written};
 
-/// A link that the topology does not have: it must say rate, delay and queue.
-pub(super) fn new_link(table: &LinkTable) -> Result<Link, Problem> {
-    let missing = |key, remedy| Problem::Missing { what: format!("link '{}'", table.name), key, remedy };
+/// The most names that an error lists.
+const LISTED: usize = 20;
+
+/// A link that is none of `others`: it must say rate, delay and queue.
+pub(super) fn new_link(table: &LinkTable, others: &[Link]) -> Result<Link, Problem> {
+    let missing = |key, remedy| {
+        // Who misspelt the name of one of them reads it here.
+        let names: Vec<_> =
+            others.iter().map(|link| link.name.as_str()).filter(|name| ways_back(name) == 0).take(LISTED).collect();
+        let beside = if names.is_empty() { String::new() } else { format!(", new beside {},", names.join(", ")) };
+        Problem::Missing { what: format!("link '{}'{beside}", table.name), key, remedy }
+    };
     if table.rate.is_none() && table.trace.is_none() {
         return Err(missing("rate", "write rate = \"100Mbit\", or trace = \"FILE\""));
     }

@@ -68,7 +68,7 @@ impl Names {
         }
         let mut link = match self.index.get(&table.name) {
             Some(index) => self.links[*index].clone(),
-            None => new_link(table)?,
+            None => new_link(table, &self.links)?,
         };
         change_link(&mut link, table, traces)?;
         check_link(&link)?;
