@@ -58,8 +58,10 @@ impl Session {
         }
         if accepted < len {
             flow.wants_to_write = true;
-            self.queue.set_writer_waits(true);
-            if accepted == allowed && !self.blocked_flows.contains(&id) {
+            // A flow that its reader holds up does not wait for memory.
+            if accepted < allowed {
+                self.queue.set_writer_waits(true);
+            } else if !self.blocked_flows.contains(&id) {
                 self.blocked_flows.push(id);
                 self.arm_blocked_probe(now);
             }
@@ -222,21 +224,16 @@ impl Session {
         {
             return;
         }
-        let mut waits = false;
         // Whoever hears of it first takes the room: in turns, or else the first flow would leave nothing to the others.
         let behind = (Bound::Excluded(self.last_writer), Bound::Unbounded);
         for turn in [behind, (Bound::Unbounded, Bound::Included(self.last_writer))] {
             for (id, flow) in self.flows.range_mut(turn) {
-                if flow.wants_to_write {
-                    if flow.send.written < flow.send.limit {
-                        flow.wants_to_write = false;
-                        self.events.push_back(SessionEvent::Writable(*id));
-                    } else {
-                        waits = true;
-                    }
+                if flow.wants_to_write && flow.send.written < flow.send.limit {
+                    flow.wants_to_write = false;
+                    self.events.push_back(SessionEvent::Writable(*id));
                 }
             }
         }
-        self.queue.set_writer_waits(waits);
+        self.queue.set_writer_waits(false);
     }
 }

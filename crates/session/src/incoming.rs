@@ -445,6 +445,9 @@ impl Session {
             if limit > flow.send.limit {
                 flow.send.limit = limit;
                 self.blocked_flows.retain(|held| *held != id);
+                if flow.wants_to_write {
+                    self.queue.set_writer_waits(true);
+                }
                 self.on_window_opened(now);
                 self.wake_writers();
             }

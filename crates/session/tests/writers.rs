@@ -63,6 +63,28 @@ fn only_a_writer_without_room_holds_up() {
     assert_eq!(seen.lock().unwrap().last(), Some(&true));
 }
 
+#[test]
+fn a_writer_whose_reader_holds_it_up_waits_for_no_memory() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+    let mut config = Config { pace_windows: false, ..Config::new(Role::Client) };
+    config.peer.flow_window = Bytes::new(3_000);
+    let header = config.record_header;
+    let mut session = Session::new(config, cc, Box::new(Witness(seen.clone())));
+    let id = session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_000) + header)).unwrap();
+    let (held, other) = (session.open_flow().unwrap(), session.open_flow().unwrap());
+    assert_eq!(session.write(Time::ZERO, held, 100_000).unwrap(), 3_000);
+    assert_eq!(session.write(Time::ZERO, other, 500).unwrap(), 500);
+    while session.poll_transmit(Time::ZERO).is_some() {}
+    assert_eq!(*seen.lock().unwrap(), [false], "everything was sent, and there is memory");
+    // Its reader goes on: it hears of it.
+    let flow = Record::FlowWindow { flow: held, limit: 4_000 };
+    session.on_record(Time::from_millis(20), id, &flow, false).unwrap();
+    let woken = std::iter::from_fn(|| session.poll_event()).filter(|event| *event == SessionEvent::Writable(held));
+    assert_eq!(woken.count(), 1);
+    assert_eq!(session.write(Time::from_millis(20), held, 100_000).unwrap(), 1_000);
+}
+
 /// Looks at so much more.
 #[derive(Debug)]
 struct LooksAhead(Bytes);
