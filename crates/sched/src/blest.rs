@@ -5,12 +5,14 @@
 //! fit into the window beside what the slow subflow holds. Otherwise it waits for the fastest subflow.
 //!
 //! `lambda` grows by 0.04 when the window was held up all the same since the last look, and shrinks by 0.01 when not,
-//! at most once per the slow subflow's smallest smoothed RTT, within 1 and 1.3. Two things differ. A paced subflow
-//! sends no more than its rate allows, whatever its window, which is not meant to be reached and knows no slow start.
-//! And the extremes of the smoothed RTT are those of the last five to ten seconds: the kernel's are those of the
-//! connection's life, so that a path whose round trip once rose would be left out for ever. Opportunistic
-//! retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel: it is what tells that the
-//! window was held up.
+//! at most once per the slow subflow's smallest smoothed RTT, within 1 and 1.3. Four things differ from the kernel. A paced
+//! subflow sends no more than its rate allows, whatever its window, which is not meant to be reached and knows no slow start.
+//! The extremes of the smoothed RTT are those of the last five to ten seconds: the kernel's are those of the
+//! connection's life, so that a path whose round trip once rose would be left out for ever. A window that is held up while
+//! the slow subflow alone has room counts as held up, where the kernel's code looks for a subflow first and, finding none,
+//! lets `lambda` shrink. And opportunistic retransmission and penalisation, which tell that the window was held up, are as in
+//! [`minrtt_pr`](crate::minrtt_pr): of the slower subflows that carried the oldest segment they halve the first one's window,
+//! the kernel's copy in BLEST the windows of all.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 

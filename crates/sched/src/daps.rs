@@ -4,7 +4,7 @@
 //! paths' round-trip times, and freezes every subflow's window and RTT at its start: a subflow sends one window a round
 //! trip, and what it sends at `t` arrives at `t + RTT/2`. A slower subflow's next segment therefore goes behind all that
 //! the others will, by plan, have got to the receiver before it, less what they have sent already. The fastest
-//! subflow fills the front.
+//! subflow fills the front. A paced subflow's window is what its rate sends in a round trip, if that is less.
 //!
 //! The plan does not react to losses or window changes within its period; that is what STMS criticises. It begins anew
 //! when the period ends or another set of subflows is usable. Lost data goes by lowest RTT at once.
@@ -89,7 +89,9 @@ impl Daps {
         let mut rounds: u64 = 1;
         for subflow in view.usable() {
             let rtt = subflow.srtt.unwrap_or(Duration::ZERO);
-            let segments = subflow.cwnd.as_f64() / subflow.mss.as_f64().max(1.0);
+            // A paced controller's window is not meant to be reached.
+            let window = subflow.pacing.map_or(subflow.cwnd, |pacing| subflow.cwnd.min(pacing * rtt));
+            let segments = window.as_f64() / subflow.mss.as_f64().max(1.0);
             // The view holds every usable subflow, so its index is below the length.
             self.plan[subflow.id.index()] =
                 Planned { rtt: rtt.as_secs_f64(), window: segments * queue.payload(subflow.mss) as f64, sent: 0.0 };
@@ -206,6 +208,14 @@ mod tests {
         queue.on_assigned(at(0), crate::testing::segments(10, 11), SubflowId(1));
         // The slow path's next goes 6 ms later: 13 of the fast path arrive before, and the one above.
         assert_eq!(scheduler.pick(at(0), &paths(), &queue), send(1, 14));
+    }
+
+    #[test]
+    fn a_paced_window_is_what_the_rate_sends_in_a_round_trip() {
+        let mut paths = paths();
+        // 5 records in 20 ms; what is sent now arrives at 30 ms, when those of 20 ms have.
+        paths.subflows[0].pacing = Some(paths.subflows[0].mss * 5 / Duration::from_millis(20));
+        assert_eq!(Daps::new(Config::default()).pick(at(0), &paths, &queue(100, 100)), send(1, 5));
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //! * `R_s max(k, W_s) / W_s >= 2 R_f + delta`: `s` would take longer than two rounds of `f`.
 //!
 //! `waiting` is 1 from when both held until the first no longer does: hysteresis. `sigma` is the RTT's mean deviation
-//! (RFC 9002 s5.3); the kernel's `rttvar` has a floor of 200 ms, which is an artefact of its retransmission timer and
-//! left out. A paced controller's window is held wide open, and what was given to a subflow may wait for its pacer:
+//! (RFC 9002 s5.3), as in Lim et al.; the kernel takes half of `rttvar_us`, which is twice that, and has a floor of
+//! 200 ms, which is an artefact of its retransmission timer and left out. A paced controller's window is held wide open, and what was given to a subflow may wait for its pacer:
 //! there `W` is what the rate sends in a round trip, `k` counts what waits on the subflow too, and `R_s` grows by the
 //! time that it waits on `s`. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as
 //! in the kernel.

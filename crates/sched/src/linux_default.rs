@@ -1,4 +1,4 @@
-//! The default packet scheduler of upstream Linux MPTCP (`mptcp_subflow_get_send`, since 5.12).
+//! The default packet scheduler of upstream Linux MPTCP (`mptcp_subflow_get_send`, since 5.18).
 //!
 //! Not the lowest RTT: the subflow whose queue empties first sends, where its queue is all it holds (in flight and not yet
 //! sent) and empties at its pacing rate, averaged over what it was given. The subflow chosen keeps sending until a burst of

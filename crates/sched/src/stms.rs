@@ -13,7 +13,8 @@
 //! is the sum over all faster subflows `j` of `B_j (OWD_i - OWD_j)`. Where the paper is silent: the fast subflow is the
 //! usable one with the smallest smoothed RTT, at every decision anew. The bandwidth of a subflow is its
 //! window over its smoothed RTT, or its pacing rate if that is less (a paced controller's window is not meant to be
-//! reached). Lost data stands before the unsent data: a slow subflow takes it only where the gap is shorter than
+//! reached); what was given to a subflow may wait for its pacer, and eq. 2's delays begin when a segment is given: they
+//! grow by that wait. Lost data stands before the unsent data: a slow subflow takes it only where the gap is shorter than
 //! all that was lost.
 //!
 //! It waits when only slow subflows have room and the gap reaches beyond the unsent data or the window: then it falls back to
@@ -64,7 +65,7 @@ impl Stms {
             Variant::Adapted(adaptation) => {
                 if slow.in_flight.is_zero() && slow.queued.is_zero() && slow.min_rtt < Duration::MAX {
                     // Nothing under way can tell that the gap is too large, and nothing of it queues on the path.
-                    adaptation.cut(slow.id, gap_with_rtt(view, slow.id, slow.min_rtt));
+                    adaptation.cut(slow.id, gap_with_rtt(view, slow, slow.min_rtt));
                 }
                 adaptation.gap(slow.id)
             }
@@ -110,23 +111,38 @@ impl Stms {
     }
 }
 
-/// The sum over the usable subflows faster than one with this RTT of what they send in a time that depends on their and
-/// its RTT in seconds, in segments.
-fn segments_within(view: &View, slow: SubflowId, rtt_s: Duration, span: impl Fn(f64, f64) -> f64) -> f64 {
-    let rtt_s = rtt_s.as_secs_f64();
-    let faster = view.usable().filter_map(|subflow| Some((subflow, subflow.srtt?.as_secs_f64())));
-    let faster = faster.filter(|(subflow, rtt)| subflow.id != slow && *rtt <= rtt_s);
-    faster.map(|(subflow, rtt)| bandwidth(subflow) * span(rtt, rtt_s) / subflow.mss.as_f64().max(1.0)).sum()
+/// How long what is given to the subflow now waits for what was given before, seconds.
+fn wait(subflow: &SubflowView) -> f64 {
+    let bandwidth = bandwidth(subflow);
+    if bandwidth > 0.0 { subflow.queued.as_f64() / bandwidth } else { 0.0 }
+}
+
+/// The sum over the usable subflows with an RTT of at most `rtt` of what they send in a time that depends on them, in
+/// segments of the fastest.
+fn segments_within(view: &View, slow: SubflowId, rtt: Duration, span: impl Fn(&SubflowView, Duration) -> f64) -> f64 {
+    let Some(fast) = fastest(view.usable()) else { return 0.0 };
+    let faster = view.usable().filter_map(|subflow| Some((subflow, subflow.srtt?)));
+    let faster = faster.filter(|(subflow, srtt)| subflow.id != slow && *srtt <= rtt);
+    let bytes: f64 = faster.map(|(subflow, srtt)| bandwidth(subflow) * span(subflow, srtt).max(0.0)).sum();
+    bytes / fast.mss.as_f64().max(1.0)
 }
 
 /// STMS eq. 2 with half the RTT as one-way delay (s5), summed over the faster subflows; in segments.
-fn gap_with_rtt(view: &View, slow: SubflowId, rtt_s: Duration) -> f64 {
-    segments_within(view, slow, rtt_s, |rtt_f, rtt_s| (rtt_s - rtt_f) / 2.0)
+fn gap_with_rtt(view: &View, slow: &SubflowView, rtt: Duration) -> f64 {
+    let arrival = |subflow: &SubflowView, rtt: Duration| wait(subflow) + rtt.as_secs_f64() / 2.0;
+    segments_within(view, slow.id, rtt, |fast, srtt| arrival(slow, rtt) - arrival(fast, srtt))
 }
 
 /// STMS eq. 2 with smoothed RTTs; in segments.
 pub fn calculated_gap(view: &View, slow: &SubflowView) -> f64 {
-    slow.srtt.map_or(0.0, |srtt| gap_with_rtt(view, slow.id, srtt))
+    slow.srtt.map_or(0.0, |srtt| gap_with_rtt(view, slow, srtt))
+}
+
+/// What the faster subflows send until a segment that is given to the slow one now is acknowledged; in segments.
+fn sent_within_a_round(view: &View, slow: &SubflowView) -> f64 {
+    let rtt = slow.srtt.unwrap_or(Duration::ZERO);
+    let round = wait(slow) + rtt.as_secs_f64();
+    segments_within(view, slow.id, rtt, |_, _| round)
 }
 
 impl Scheduler for Stms {
@@ -150,8 +166,9 @@ impl Scheduler for Stms {
             Variant::Adapted(adaptation) => adaptation.gap(subflow.id),
             Variant::Calculated(last) => last.get(subflow.id.index()).copied().unwrap_or(0.0),
         };
-        let gaps = view.usable().map(|subflow| Bytes::from_f64(gap(subflow) * subflow.mss.as_f64()));
-        gaps.max().unwrap_or(Bytes::ZERO)
+        let Some(fast) = fastest(view.usable()) else { return Bytes::ZERO };
+        let slow = view.usable().filter(|subflow| subflow.id != fast.id);
+        Bytes::from_f64(slow.map(gap).fold(0.0, f64::max) * fast.mss.as_f64())
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {

@@ -18,15 +18,15 @@
 //! than `k`, and about no other.
 //!
 //! Where the paper is silent: acknowledgements whose left edge had been retransmitted are ignored, since loss releases
-//! bursts too. And a gap does not *grow* beyond what the faster subflows send in a round trip of the slow one: no
-//! segment takes longer to arrive than to be acknowledged, so a larger gap comes of disturbances, and it would idle the slow
-//! subflow and with it the feedback that could shrink the gap again. For the same reason a gap that is beyond that already, since
+//! bursts too. And a gap does not *grow* beyond what the faster subflows send in a round trip of the slow one, wait for its
+//! pacer included: no segment takes longer to arrive than to be acknowledged, so a larger gap comes of disturbances, and it
+//! would idle the slow subflow and with it the feedback that could shrink the gap again. For the same reason a gap that is beyond that already, since
 //! a queue has drained, loses `gain` of the excess an interval (samples alone took 20 s from 3,270 segments to 740), and a subflow
 //! with nothing under way has a gap of at most what eq. 2 gives with its smallest RTT: nothing else would ever tell.
 
 use manypath_core::{Duration, SubflowId, SubflowState, SubflowView, Time, View};
 
-use super::segments_within;
+use super::sent_within_a_round;
 use crate::minrtt::fastest;
 use crate::scheduler::DataAck;
 
@@ -86,9 +86,9 @@ impl Gap {
 #[derive(Clone, Debug)]
 pub(super) struct Adaptation {
     config: Config,
-    /// By subflow. The fastest one's entry is kept for when it is slow again.
+    /// By subflow. That of [`Self::fastest`] is nobody's.
     gaps: Vec<Gap>,
-    /// The fastest subflow of the last decision.
+    /// The subflow behind which the gaps are. While it is away another stands in for it, whose gap waits for its return.
     fastest: Option<SubflowId>,
 }
 
@@ -114,11 +114,10 @@ impl Adaptation {
         if self.gaps.len() < view.subflows.len() {
             self.gaps.resize(view.subflows.len(), Gap::new(self.config));
         }
-        if let Some(before) = self.fastest.replace(id)
-            && before != id
-            && view.usable().any(|subflow| subflow.id == before)
-        {
+        let before = *self.fastest.get_or_insert(id);
+        if before != id && view.usable().any(|subflow| subflow.id == before) {
             self.gaps.swap(before.index(), id.index());
+            self.fastest = Some(id);
         }
     }
 
@@ -151,8 +150,7 @@ impl Adaptation {
                 _ => 0.0,
             };
             let interval = (rtt(slow).0 + rtt(fast).0) / 2;
-            let bound = segments_within(view, slow.id, rtt(slow).0, |_, rtt_s| rtt_s);
-            gap.add(now, sample, interval, self.config, bound);
+            gap.add(now, sample, interval, self.config, sent_within_a_round(view, slow));
         }
     }
 }

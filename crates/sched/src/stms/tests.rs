@@ -130,6 +130,41 @@ fn roles_follow_the_smoothed_rtt_and_the_gap_stays() {
     swapped.subflows[1].state = SubflowState::Failed;
     assert_eq!(scheduler.pick(Time::ZERO, &swapped, &queue), send(0, 0));
     assert!((gap_of(&scheduler, 0) - 2.0).abs() < 1e-9);
+    // Nor does it when it returns, the fastest again or not.
+    swapped.subflows[1].state = SubflowState::Active;
+    assert_eq!(scheduler.pick(Time::ZERO, &swapped, &queue), send(0, 2));
+    assert!((gap_of(&scheduler, 0) - 2.0).abs() < 1e-9);
+    swapped.subflows[1].state = SubflowState::Failed;
+    scheduler.pick(Time::ZERO, &swapped, &queue);
+    assert_eq!(scheduler.pick(Time::ZERO, &view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 0)]), &queue), send(1, 2));
+    assert!((gap_of(&scheduler, 1) - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_waits_for_a_pacer_lengthens_its_way() {
+    // 10 segments in 20 ms: 500 a second. Eq. 2: 500 (0.03 - 0.01) = 10 segments.
+    let mut paths = fast_full();
+    assert!((calculated_gap(&paths, &paths.subflows[1]) - 10.0).abs() < 1e-9);
+    // 5 segments wait at 10 in 60 ms: 30 ms more on the slow way. 4 at 500 a second: 8 ms more on the fast one.
+    paths.subflows[1].queued = Bytes::new(5 * MSS);
+    assert!((calculated_gap(&paths, &paths.subflows[1]) - 25.0).abs() < 1e-9);
+    paths.subflows[0].queued = Bytes::new(4 * MSS);
+    assert!((calculated_gap(&paths, &paths.subflows[1]) - 21.0).abs() < 1e-9);
+    // 90 ms until the slow one's is acknowledged.
+    assert!((sent_within_a_round(&paths, &paths.subflows[1]) - 45.0).abs() < 1e-9);
+}
+
+#[test]
+fn gaps_are_in_segments_of_the_fastest() {
+    // 500 and 250 segments a second, the latter ten times as large, and 20 and 10 ms ahead of the third: 10 + 25 segments.
+    let mut paths = view([subflow(0, 20, 10, 10), subflow(1, 40, 10, 10), subflow(2, 60, 10, 0)]);
+    paths.subflows[1].mss = Bytes::new(10 * MSS);
+    paths.subflows[1].cwnd = Bytes::new(100 * MSS);
+    assert!((calculated_gap(&paths, &paths.subflows[2]) - 35.0).abs() < 1e-9);
+    let mut scheduler = Stms::calculated();
+    paths.subflows[2].mss = Bytes::new(5 * MSS);
+    scheduler.gap(&paths, &paths.subflows[2]);
+    assert_eq!(scheduler.looks_ahead(&paths), Bytes::new(35 * MSS));
 }
 
 #[test]
