@@ -52,6 +52,6 @@ pub mod wvegas;
 
 pub use controller::{CongestionControl, Limits, PathController, Probe, SubflowInit};
 pub use event::{Acked, Event, PathReport};
-pub use registry::{Algorithm, algorithms, create, create_seeded};
+pub use registry::{Algorithm, algorithms, create, create_seeded, sends_by_rate};
 pub use seeds::Seeds;
 pub use uncoupled::Uncoupled;

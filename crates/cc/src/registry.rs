@@ -34,6 +34,12 @@ pub fn algorithms() -> &'static [Algorithm] {
     ALGORITHMS
 }
 
+/// Whether the controller of this name sends by rates of its own, and not by windows: what it is given waits for its pacer.
+pub fn sends_by_rate(name: &str) -> bool {
+    const OTHERS: [&str; 4] = ["vivace", "bbr", "bbr3", "mp-ol"];
+    name.starts_with("mpcc") || OTHERS.contains(&name)
+}
+
 /// Makes the controller that `spec` names. Equal seeds and equal events give equal behaviour.
 ///
 /// # Errors

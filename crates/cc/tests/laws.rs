@@ -99,6 +99,17 @@ fn drive(name: &str, links: &[testbed::Link], seed: u64, seconds: u64) -> Vec<(T
     bed.record.unwrap().into_iter().map(|(at, _, id, event)| (at, id, event)).collect()
 }
 
+#[test]
+fn who_sends_by_rate_is_known_by_name() {
+    for name in all() {
+        let mut bed = Testbed::new(vec![link(20.0, 40, 100_000, 0.0)], 1);
+        bed.connect(make(&name, 1), &[(0, Time::ZERO)]);
+        bed.run(Time::from_millis(200));
+        let paced = bed.connections[0].view.subflows[0].pacing.is_some();
+        assert_eq!(manypath_cc::sends_by_rate(&name), paced, "{name}");
+    }
+}
+
 /// What must hold of limits at any time: finite, positive, and at least the floor of one packet.
 fn check(name: &str, limits: &Limits) {
     assert!(limits.cwnd >= Bytes::new(MSS), "{name}: {limits:?}");

@@ -103,10 +103,10 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
     manypath_sched::create(&spec).map(|_| spec)
 }
 
-/// The scheduler that fits a controller when none is chosen: paced controllers keep no full window for `minrtt` to fill,
+/// The scheduler that fits a controller when none is chosen: those that send by rate keep no full window for `minrtt` to fill,
 /// and MPCC section 6 gives them `rate-based`.
 pub(crate) fn default_sched(cc: &AlgorithmSpec) -> AlgorithmSpec {
-    AlgorithmSpec::named(if cc.name.starts_with("mpcc") { "rate-based" } else { "minrtt" })
+    AlgorithmSpec::named(if manypath_cc::sends_by_rate(&cc.name) { "rate-based" } else { "minrtt" })
 }
 
 #[cfg(test)]

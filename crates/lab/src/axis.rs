@@ -52,12 +52,10 @@ enum Of {
     Schedulers,
 }
 
-/// The scheduler that fits a controller when a sweep names none: paced controllers keep no full window for `minrtt` to fill,
+/// The scheduler that fits a controller when a sweep names none: those that send by rate keep no full window for `minrtt` to fill,
 /// and MPCC section 6 gives them `rate-based`; to all others Linux's default, as MPCC section 7.1 does.
 pub fn fitting_scheduler(controller: &str) -> &'static str {
-    const PACED: [&str; 4] = ["vivace", "bbr", "bbr3", "mp-ol"];
-    let paced = controller.starts_with("mpcc") || PACED.contains(&controller);
-    if paced { "rate-based" } else { "minrtt-pr" }
+    if manypath_cc::sends_by_rate(controller) { "rate-based" } else { "minrtt-pr" }
 }
 
 /// Checks an axis. `values` and `defaults` are the same tables as in `table`, with their places.
