@@ -55,7 +55,7 @@ pub(crate) struct ClientArgs {
     token: Option<String>,
 
     /// Give up when nothing was heard for this long
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration, help_heading = "Server")]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_timeout, help_heading = "Server")]
     pub(crate) timeout: Duration,
 }
 
@@ -198,6 +198,14 @@ impl FromStr for PriorityArg {
 /// Parses `30ms`, `10s`, `2min`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseUnitError> {
     parse_span(text).map(Duration::from)
+}
+
+/// A time after which to give up: none at all would be before the first answer.
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Err("it takes a moment at least: write 10s".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
 }
 
 /// The same in the units of the core. Who leaves out the unit most likely means seconds, as the defaults do.
@@ -445,8 +453,16 @@ mod tests {
         assert!(error(&["--path=wlan0", "--priority=wwan0=backup"]).contains("add --path wwan0"));
         assert!(error(&["--path=wlan0", "--cost=wwan0=1"]).contains("add --path wwan0"));
         assert!(error(&["--path=a@192.0.2.1:1", "--path=a@192.0.2.1:2"]).contains("--path one="));
-        for bad in ["--path=", "--path=a@b", "--cost=a", "--cost=a=-1", "--cost=a=NaN", "--priority=a=b", "--timeout=5"]
-        {
+        for bad in [
+            "--path=",
+            "--path=a@b",
+            "--cost=a",
+            "--cost=a=-1",
+            "--cost=a=NaN",
+            "--priority=a=b",
+            "--timeout=5",
+            "--timeout=0s",
+        ] {
             assert!(Cli::try_parse_from(["x", bad]).is_err(), "{bad}");
         }
     }

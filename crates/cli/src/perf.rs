@@ -28,6 +28,12 @@ use crate::transfer;
 /// The longest measurement that a server takes part in.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
+/// Options that say nothing to a server.
+const CLIENTS: [&str; 10] =
+    ["time", "parallel", "reverse", "interval", "json", "paths", "cost", "priority", "pin", "ca"];
+/// Options that say nothing to a client.
+const SERVERS: [&str; 5] = ["listen", "cert", "key", "state", "no_choice"];
+
 /// Measure throughput between two hosts
 ///
 /// Run `manypath perf -s` on one host and `manypath perf -c HOST` on the other. The client sends, or receives with -R.
@@ -39,11 +45,11 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 )]
 pub(crate) struct Args {
     /// Wait for clients
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = CLIENTS)]
     server: bool,
 
     /// Measure against this server; the port is 4433 if left out
-    #[arg(short, long = "client", value_name = "HOST[:PORT]", id = "connect")]
+    #[arg(short, long = "client", value_name = "HOST[:PORT]", id = "connect", conflicts_with_all = SERVERS)]
     client: Option<Host>,
 
     /// How long to send

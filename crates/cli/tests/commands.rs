@@ -27,7 +27,15 @@ fn help_has_examples_and_mistakes_are_errors() {
         assert_eq!(help.code, Some(0));
         assert!(help.out.contains("Examples:\n  manypath "), "{command}: {}", help.out);
     }
-    for args in [&["get"][..], &["nothing"], &["perf"], &["perf", "-s", "-c", "h"], &["serve", ".", "--cert", "c"]] {
+    for args in [
+        &["get"][..],
+        &["nothing"],
+        &["perf"],
+        &["perf", "-s", "-c", "h"],
+        &["perf", "-s", "--json"],
+        &["perf", "-c", "h", "--no-choice"],
+        &["serve", ".", "--cert", "c"],
+    ] {
         let said = run(args);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{args:?}");
     }

@@ -148,8 +148,15 @@ fn long(name: &str, place: &Place, beside: &str) -> Child {
     let server = format!("{beside} {program} perf -s --state {}", place.path("state").display());
     let mut command = manypath(["emu", "run", "--name", name, "--server", &server, "--", "sleep", "1000"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("the command runs", || children_of_namespaces(child.id()).len() == 2);
+    // Both and the server's watchdog.
+    wait_until("the command runs", || children_of_namespaces(child.id()).len() == 3);
     child
+}
+
+/// The processes with these words as their command.
+fn running(words: &str) -> usize {
+    let listed = Command::new("pgrep").args(["-f", "-x", words]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap().lines().count()
 }
 
 /// Processes that a manypath process has started.
@@ -179,8 +186,9 @@ fn run_tears_down_when_interrupted_ended_or_killed() {
     }
     for (signal, code) in [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None)] {
         let (name, place) = (unique(&signal[1..]), Place::new());
-        // What a server has started beside itself can be ended only by a process that lives.
-        let process = long(&name, &place, if code.is_some() { "sleep 1234 &" } else { "exec" });
+        let started = format!("sleep {}{}", 1_000_000 + std::process::id(), code.unwrap_or_default());
+        let process = long(&name, &place, &format!("{started} &"));
+        wait_until("what the server has started runs", || running(&started) == 1);
         let children = children_of_namespaces(process.id());
         assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap().success());
         let said: Said = process.wait_with_output().unwrap().into();
@@ -188,6 +196,7 @@ fn run_tears_down_when_interrupted_ended_or_killed() {
         for child in children {
             wait_until("its programs are gone", || !Path::new("/proc").join(&child).exists());
         }
+        wait_until("what the server had started is gone", || running(&started) == 0);
         run(["emu", "status"]);
         assert!(!socket(&name));
     }

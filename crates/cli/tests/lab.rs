@@ -135,6 +135,13 @@ fn one_run_is_not_counted_as_many() {
     let planned = lab(&[&one[..], &["--dry-run"]].concat());
     assert!(planned.contains("      1 run  ") && planned.contains("\n1 run to make"), "{planned}");
     assert_eq!(lab(&one).trim(), "1 run made, 0 there already, 0 failed (quick)");
+    let other = ["run", "small", "--case", "cc=mpcc-loss", "--seeds", "1"];
+    assert_eq!(
+        lab(&other).trim(),
+        "1 run made, 0 there already, 0 failed (quick)",
+        "what is there of others is no matter"
+    );
+    assert_eq!(lab(&other).trim(), "0 runs made, 1 there already, 0 failed (quick)");
     let log = std::fs::read_to_string(folder.path().join("lab-results/log.txt")).unwrap();
     assert!(log.contains(": 1 run in "), "{log}");
     assert_eq!(lab(&["report", "--docs", "docs"]), "lab-report.html: 1 experiment\ndocs/results.md: 2 pictures\n");

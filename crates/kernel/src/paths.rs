@@ -120,7 +120,8 @@ impl Paths {
 
     fn listing(&self) -> String {
         let names = self.paths.iter().map(|path| format!("{} ({})", path.interface, path.address));
-        names.collect::<Vec<_>>().join(", ")
+        let names = names.collect::<Vec<_>>().join(", ");
+        if names.is_empty() { "none".to_owned() } else { names }
     }
 
     /// What to change so that connections have one subflow on each of `paths`.

@@ -16,7 +16,7 @@ use crate::models::Arguments;
 use crate::store::{Record, Store, StoreError};
 
 /// How often results are written at least, while runs go on.
-const WRITE_EVERY: Duration = Duration::from_secs(15);
+const WRITE_EVERY: Duration = Duration::from_secs(5);
 /// How many runs wait to be written at most.
 const WRITE_AT: usize = 200;
 
@@ -155,7 +155,8 @@ pub struct Plan<'a> {
     missing: Vec<Run>,
     /// Runs that the engine cannot make, and why.
     skipped: Vec<(Run, String)>,
-    held: usize,
+    /// The cases of the runs that are there already.
+    held: Vec<Case>,
     kept: Vec<String>,
 }
 
@@ -173,15 +174,15 @@ impl<'a> Plan<'a> {
     ) -> Result<Self, LabError> {
         let kept = series(users);
         let keys = store.keys(&experiment.runs_of)?;
-        let all = runs(experiment, mode, seeds, engine)?;
-        let total = all.len();
         let mut missing: BTreeMap<String, Run> = BTreeMap::new();
-        for run in all {
-            if !keys.get(&run.key).is_some_and(|held| has(held, &kept)) {
-                missing.entry(run.key.clone()).or_insert(run);
+        let mut held = Vec::new();
+        for run in runs(experiment, mode, seeds, engine)? {
+            if missing.contains_key(&run.key) || keys.get(&run.key).is_some_and(|held| has(held, &kept)) {
+                held.push(run.case);
+            } else {
+                missing.insert(run.key.clone(), run);
             }
         }
-        let held = total - missing.len();
         let mut missing: Vec<Run> = missing.into_values().collect();
         let mut skipped = Vec::new();
         missing.retain(|run| match engine.check(&run.input) {
@@ -228,9 +229,10 @@ impl<'a> Plan<'a> {
 
     /// Leaves out the runs of other cases than these: the values of each axis, by index, or none to take all of an axis.
     pub fn select(&mut self, values: &[Vec<usize>]) {
-        let fits = |run: &Run| run.case.0.iter().zip(values).all(|(own, some)| some.is_empty() || some.contains(own));
-        self.missing.retain(fits);
-        self.skipped.retain(|(run, _)| fits(run));
+        let fits = |case: &Case| case.0.iter().zip(values).all(|(own, some)| some.is_empty() || some.contains(own));
+        self.missing.retain(|run| fits(&run.case));
+        self.skipped.retain(|(run, _)| fits(&run.case));
+        self.held.retain(fits);
     }
 
     /// Makes the missing runs that the engine can make, on `jobs` threads, or one where they run in real time; `progress`
@@ -251,7 +253,7 @@ impl<'a> Plan<'a> {
         let threads = if engine.is_real_time() { 1 } else { jobs };
         let (sender, receiver) = mpsc::channel();
         let skipped = self.skipped.iter().map(|(run, reason)| self.failure(run, reason.clone())).collect();
-        let mut outcome = Outcome { held: self.held, skipped, ..Outcome::default() };
+        let mut outcome = Outcome { held: self.held.len(), skipped, ..Outcome::default() };
         std::thread::scope(|scope| {
             for _ in 0..threads.clamp(1, self.missing.len().max(1)) {
                 let (sender, next) = (sender.clone(), &next);

@@ -118,8 +118,11 @@ fn out_of_range(what: &str, value: impl ToString, range: &'static str) -> Proble
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
+    if name.is_empty() {
+        return Err(Problem::Missing { what: "it".to_owned(), key: "name", remedy: "write name = \"wifi\", say" });
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    if !name.is_empty() && name.len() <= 100 && name.chars().all(plain) {
+    if name.len() <= 100 && name.chars().all(plain) {
         Ok(())
     } else {
         Err(Problem::BadName(name.chars().take(40).collect()))

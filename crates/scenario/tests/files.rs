@@ -172,6 +172,7 @@ fn faults_are_named_with_their_place_and_remedy() {
         (with("", "one-way = true", ROUTE), 12, "has no link back"),
         (with("", "", "count = 1000000000\npath = [{ route = [\"a\"] }]"), 9, "1 to 100000"),
         (with("", "", ""), 9, "[[connection.path]]"),
+        ("duration = \"1s\"\n[[connection]]\ncc = \"lia\"\n".to_owned(), 2, "needs 'name'"),
         (with("", "", "role = \"mp\""), 12, "with a role needs 'topology'"),
         (with("", "", "path = [{ route = [\"a\"], cost = nan }]"), 12, "cost is NaN"),
         (with("topology = \"ring\"", "", ROUTE), 2, "there is no topology 'ring'"),

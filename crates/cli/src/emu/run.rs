@@ -18,7 +18,7 @@ use super::LinkArgs;
 use super::hold::serve;
 use super::registry::{self, Name, Registration};
 use super::status::{self, Source};
-use crate::Exited;
+use crate::{Exited, output};
 
 /// How long a program may take to end when asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -125,8 +125,14 @@ async fn over(args: &LinkArgs, server: Option<&str>, command: Command) -> Result
     let mut server = server.map(|text| Server::start(&links, text)).transpose()?;
     if let Some(server) = &mut server {
         tokio::select! {
-            listens = server.listens(&links) => listens?,
+            listens = server.listens(&links) => if !listens? {
+                output::note("nothing listens in the server's namespace: the command runs all the same");
+            },
             signal = signals.next() => return Err(Exited::by(signal).into()),
+            asker = serve(&registration, &source) => {
+                drop(asker);
+                return Err(Exited::by(Signal::TERM).into());
+            }
         }
     }
     let what = program(&command);
@@ -215,7 +221,11 @@ impl Program {
 #[derive(Debug)]
 struct Server {
     program: Program,
+    watchdog: Option<Child>,
 }
+
+/// Waits for the end of its input, which this process holds open and its end closes, however it ends; then kills a group.
+const WATCHDOG: &str = "read -r _; kill -KILL -$0";
 
 impl Server {
     fn start(links: &TunLinks, text: &str) -> Result<Self> {
@@ -223,18 +233,28 @@ impl Server {
         // What it says is not the client's output. The group lets it be ended with what it has started.
         command.args(["-c", text]).stdin(Stdio::null()).stdout(io::stderr()).process_group(0);
         let program = Program::start(links.server(), command).context("cannot run sh")?;
-        Ok(Self { program })
+        let mut server = Self { program, watchdog: None };
+        if let Some(group) = server.program.pid {
+            let mut watchdog = Command::new("sh");
+            watchdog.args(["-c", WATCHDOG, &group.as_raw_nonzero().to_string()]);
+            watchdog.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+            server.watchdog = Some(watchdog.spawn().context("cannot run sh")?);
+        }
+        Ok(server)
     }
 
-    /// Waits until something in the namespace listens, for a while.
-    async fn listens(&mut self, links: &TunLinks) -> Result<()> {
+    /// Waits until something in the namespace listens, for a while; returns whether it does.
+    async fn listens(&mut self, links: &TunLinks) -> Result<bool> {
         let deadline = Instant::now() + LISTENING;
-        while Instant::now() < deadline && !links.server().run(anybody_listens) {
+        while !links.server().run(anybody_listens) {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
             if let Ok(status) = timeout(Duration::from_millis(10), self.program.wait()).await {
                 return Err(anyhow!("the server has ended: {}", status?));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn stop(mut self) {
@@ -254,6 +274,11 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        if let Some(watchdog) = &mut self.watchdog {
+            // It fails if it has ended.
+            let _ = watchdog.kill();
+            let _ = watchdog.wait();
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `kernel target-rate`: a wanted rate at least cost.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
@@ -148,8 +149,9 @@ fn addresses(path: &str) -> Result<Addresses> {
     }
     let paths = interfaces::paths().context("cannot list the interfaces")?;
     let found: Addresses = paths.iter().filter(|one| one.interface == path).map(|one| one.address).collect();
-    let known = || paths.iter().map(|one| one.interface.as_str()).collect::<Vec<_>>().join(", ");
-    ensure!(!found.is_empty(), "'{path}' is neither an address nor an interface that is up; there are: {}", known());
+    let known: BTreeSet<&str> = paths.iter().map(|one| one.interface.as_str()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { Vec::from_iter(known).join(", ") };
+    ensure!(!found.is_empty(), "'{path}' is neither an address nor an interface that is up; there are: {known}");
     Ok(found)
 }
 
