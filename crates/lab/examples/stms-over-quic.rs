@@ -1,6 +1,7 @@
 //! STMS-A over the QUIC transport on links that are emulated in real time, beside the default scheduler and the fast path
-//! alone, and the same scenarios in the simulator. Paths of 30 Mbit/s with 0.01% loss; the first has a round trip of 20 ms
-//! and a queue of 30 kB, the others a queue of 500 ms: the setting of `docs/stms.md`.
+//! alone, and the same scenarios in the simulator, with the transport's acknowledgements and pacing. Paths of 30 Mbit/s with
+//! 0.01% loss; the first has a round trip of 20 ms and a queue of 30 kB, the others a queue of 500 ms: the setting of
+//! `docs/stms.md`.
 //!
 //! `cargo run --release -p manypath-lab --example stms-over-quic -- [SECONDS] [SEEDS] [CC]` takes 18 runs of SECONDS a seed.
 //! It needs an idle machine: real time is what it measures.
@@ -56,7 +57,8 @@ fn scenario(case: &Case, paths: usize, scheduler: &str, effort: &Effort) -> Stri
     let cc = &effort.cc;
     text + &format!(
         "[[connection]]\nname = \"mp\"\ncc = \"{cc}\"\nscheduler = \"{scheduler}\"\npath = [{routes}]\n\
-         send-buffer = \"{buffer}\"\nreceive-buffer = \"{buffer}\"\npacket = \"1480B\"\noverhead = \"66B\"\n"
+         send-buffer = \"{buffer}\"\nreceive-buffer = \"{buffer}\"\npacket = \"1480B\"\noverhead = \"66B\"\n\
+         ack-every = 4\nmax-ack-delay = \"5ms\"\npace-windows = true\npacing-burst = \"500us\"\n"
     )
 }
 
