@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use manypath_core::AlgorithmSpec;
 
-use self::outcome::{DemoLink, LINKS, Outcome};
+use self::outcome::{DemoLink, LINKS, LinkCheck, Outcome};
 use self::run::{Served, Server};
 use crate::CheckFailed;
 use crate::algorithms;
@@ -26,8 +26,11 @@ const DEFAULT: [&str; 3] = ["cubic", "lia", "mpcc-loss"];
 /// The shortest and the longest run: the first two seconds do not count.
 const LENGTHS: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(600));
 
-/// The share of a run's time that a link may have misspent.
+/// How far a link's measured rate may be from its setting.
 const EXACTNESS: f64 = 0.01;
+
+/// How often a run is made at most until its links are exact: one pause of the processor is percents of a short backlog.
+const TRIES: u32 = 3;
 
 /// Download one file over WiFi, over LTE and over both, and compare
 ///
@@ -88,11 +91,16 @@ fn fault(outcome: &Outcome) -> Option<String> {
     if !outcome.sha256_ok {
         return Some(format!("{run}: what arrived is not the file"));
     }
-    let inexact = outcome.links.iter().find(|link| link.misspent() > EXACTNESS * outcome.seconds)?;
+    let inexact = inexact(outcome)?;
     Some(format!(
         "{run}: the {} link was not what it was set to: run again when the machine is less busy",
         inexact.link
     ))
+}
+
+/// A link that was not what it was set to.
+fn inexact(outcome: &Outcome) -> Option<&LinkCheck> {
+    outcome.links.iter().find(|link| link.error().is_some_and(|error| error > EXACTNESS))
 }
 
 async fn measure(args: &Args) -> Result<Vec<Outcome>> {
@@ -110,8 +118,18 @@ async fn measure(args: &Args) -> Result<Vec<Outcome>> {
             let names: Vec<_> = links.iter().map(|link| link.name).collect();
             progress.set_message(format!("{cc} over {}", names.join(" + ")));
             let seed = outcomes.len() as u64 * 10;
-            let run = run::download(&served, &server, (cc, sched), links, args.time, seed);
-            let outcome = run.await.with_context(|| format!("{cc} over {}", names.join(" + ")))?;
+            let mut tries = 1;
+            let outcome = loop {
+                let run = run::download(&served, &server, (cc, sched), links, args.time, seed);
+                let outcome = run.await.with_context(|| format!("{cc} over {}", names.join(" + ")))?;
+                match inexact(&outcome).filter(|_| tries < TRIES) {
+                    Some(link) => {
+                        progress.suspend(|| output::note(format!("the {} link was not exact: again", link.link)))
+                    }
+                    None => break outcome,
+                }
+                tries += 1;
+            };
             let line = format!("{cc} over {}: {:.1} Mbit/s", outcome.path_names(), outcome.goodput_mbps);
             progress.suspend(|| output::note(line));
             outcomes.push(outcome);
@@ -162,7 +180,5 @@ mod tests {
         let mut busy = outcome("lia", vec!["wifi"], 40.0);
         busy.links[0].measured_mbps = Some(49.0); // 2% below 50
         assert!(fault(&busy).is_some_and(|fault| fault.contains("the wifi link")));
-        busy.links[0].backlogged_s = 0.5;
-        assert_eq!(fault(&busy), None, "10 ms of 8.4 s");
     }
 }

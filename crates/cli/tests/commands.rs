@@ -232,11 +232,12 @@ fn the_demo_reports_runs_and_writes_its_page() {
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.err));
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 3);
-    // Other tests keep the processors busy meanwhile: links that were not exact then are said to be so.
-    if said.code != Some(0) {
-        assert_eq!(said.code, Some(1), "{}", said.err);
-        assert!(said.err.contains("was not what it was set to"), "{}", said.err);
-    }
+    // Other tests keep the processors busy meanwhile: if links were not exact in any try, it says so, and only then.
+    let links = runs.iter().flat_map(|run| run["links"].as_array().unwrap());
+    let rates = links.filter_map(|link| Some((link["measured_mbps"].as_f64()?, link["set_mbps"].as_f64()?)));
+    let inexact = rates.into_iter().any(|(measured, set)| (measured / set - 1.0).abs() > 0.01);
+    assert_eq!(said.code, Some(i32::from(inexact)), "{}", said.err);
+    assert_eq!(said.err.contains("was not what it was set to"), inexact, "{}", said.err);
     for (run, paths) in runs.iter().zip([&["wifi"][..], &["lte"], &["wifi", "lte"]]) {
         assert_eq!((&run["cc"], &run["sched"]), (&"cubic".into(), &"minrtt".into()));
         assert_eq!(run["paths"], serde_json::json!(paths));

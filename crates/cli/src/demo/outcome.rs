@@ -70,12 +70,6 @@ impl LinkCheck {
     pub(crate) fn error(&self) -> Option<f64> {
         self.measured_mbps.map(|measured| (measured / self.set_mbps - 1.0).abs())
     }
-
-    /// How long the link would have had to send for what its error took or gave, seconds. Over the length of the run it is how far
-    /// the run's goodput can be off, which the error alone does not tell: one pause of 20 ms is 10% of a backlog of 0.2 s.
-    pub(crate) fn misspent(&self) -> f64 {
-        self.error().unwrap_or(0.0) * self.backlogged_s
-    }
 }
 
 /// One download.
@@ -168,7 +162,9 @@ pub(crate) fn notes(outcomes: &[Outcome]) -> Vec<String> {
     notes.push("vs sum: both paths over (WiFi alone + LTE alone).".to_owned());
     for link in &LINKS {
         let checks = outcomes.iter().flat_map(|o| &o.links).filter(|check| check.link == link.name);
-        let worst = checks.filter(|check| check.error().is_some()).max_by(|a, b| a.misspent().total_cmp(&b.misspent()));
+        let worst = checks
+            .filter(|check| check.error().is_some())
+            .max_by(|a, b| a.error().partial_cmp(&b.error()).unwrap_or(std::cmp::Ordering::Equal));
         notes.push(match worst.and_then(|check| Some((check, check.measured_mbps?, check.error()?))) {
             Some((check, measured, error)) => format!(
                 "{}: the relay gave {measured:.2} Mbit/s of the {:.0} set while it had a backlog ({:.2}% off for {:.1} s, the worst run).",
