@@ -22,13 +22,13 @@ pub struct Config {
     /// Whether a flow that lost before it regained its old maximum gives way faster (RFC 9438 s4.7). The RFC allows turning
     /// it off for a flow that is alone on its bottleneck.
     pub fast_convergence: bool,
-    /// How slow start ends before a loss: RFC 9438 s4.10 recommends HyStart++, Linux has the classic one.
+    /// How slow start ends before a loss: by HyStart++ as RFC 9438 s4.10 recommends; Linux has the classic one.
     pub hystart: Early,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { fast_convergence: true, hystart: Early::Never }
+        Self { fast_convergence: true, hystart: Early::PlusPlus }
     }
 }
 
@@ -142,7 +142,7 @@ impl Cubic {
         let rtt = view.srtt.unwrap_or(acked.rtt);
         if self.cwnd < self.ssthresh {
             // RFC 9438 s4.10: standard slow start, or one that ends early.
-            match self.slow_start.on_ack(now, acked, view.delivered, self.cwnd) {
+            match self.slow_start.on_ack(now, acked, view, self.cwnd) {
                 Growth::Grow(share) => {
                     self.cwnd += share * segments;
                     return;

@@ -2,9 +2,12 @@
 //! Computer Networks 55, 2011; the constants are those of `net/ipv4/tcp_cubic.c`): leaves slow start at once when round
 //! trips lengthen or when a window's acknowledgements take as long as half a round trip, in every slow start.
 //!
+//! Where windows leave spread over a round trip, the sender's clock makes the trains and the second rule is left out; Linux,
+//! which spreads half as far, waits for a whole round trip then.
+//!
 //! HyStart++ (RFC 9406, [`crate::hystart`]) came of it: it keeps the first rule, drops the second and leaves slowly.
 
-use manypath_core::{Bytes, Duration, Time};
+use manypath_core::{Duration, SubflowView, Time};
 
 use crate::event::Acked;
 use crate::hystart::Growth;
@@ -40,18 +43,18 @@ pub struct ClassicHyStart {
 }
 
 impl ClassicHyStart {
-    /// Takes an acknowledgement in slow start: when, the subflow's `delivered` after it, and the window in packets.
-    pub fn on_ack(&mut self, now: Time, acked: &Acked, delivered: Bytes, window: f64) -> Growth {
+    /// Takes an acknowledgement in slow start: when, the subflow after it, and the window in packets.
+    pub fn on_ack(&mut self, now: Time, acked: &Acked, view: &SubflowView, window: f64) -> Growth {
         let least = self.least.map_or(acked.rtt, |held| held.min(acked.rtt));
         self.least = Some(least);
-        if self.rounds.on_ack(acked, delivered) {
+        if self.rounds.on_ack(acked, view.delivered) {
             (self.round_start, self.train_end) = (now, now);
             (self.current, self.samples, self.sampled_at) = (None, 0, None);
         }
         if window < LOW_WINDOW {
             return Growth::Grow(1.0);
         }
-        if self.train_is_long(now, least) || self.round_trips_rose(now, acked.rtt, least) {
+        if (!view.spreads_windows && self.train_is_long(now, least)) || self.round_trips_rose(now, acked.rtt, least) {
             return Growth::Exit;
         }
         Growth::Grow(1.0)
@@ -82,7 +85,7 @@ impl ClassicHyStart {
 
 #[cfg(test)]
 mod tests {
-    use manypath_core::{PacketNumber, Rate};
+    use manypath_core::{Bytes, PacketNumber, Rate, SubflowId};
 
     use super::*;
 
@@ -100,6 +103,13 @@ mod tests {
 
         /// One round of `n` acknowledgements, `gap_us` apart: the one that ends slow start, if one does.
         fn round(&mut self, n: u64, rtt_ms: u64, gap_us: u64, window: f64) -> Option<u64> {
+            self.round_of(n, rtt_ms, gap_us, window, false)
+        }
+
+        /// The same; `spread`: the windows leave spread over a round trip.
+        fn round_of(&mut self, n: u64, rtt_ms: u64, gap_us: u64, window: f64, spread: bool) -> Option<u64> {
+            let mut view = SubflowView::new(SubflowId(0), Bytes::new(1));
+            view.spreads_windows = spread;
             let at_send = Bytes::new(self.delivered);
             self.now += Duration::from_millis(rtt_ms);
             for nth in 1..=n {
@@ -115,7 +125,8 @@ mod tests {
                     in_recovery: false,
                     app_limited: false,
                 };
-                if self.hystart.on_ack(self.now, &acked, Bytes::new(self.delivered), window) == Growth::Exit {
+                view.delivered = Bytes::new(self.delivered);
+                if self.hystart.on_ack(self.now, &acked, &view, window) == Growth::Exit {
                     return Some(nth);
                 }
             }
@@ -150,6 +161,11 @@ mod tests {
         assert_eq!(Path::new().round(20, 20, 1000, 20.0), Some(12));
         // 3 ms apart they are no train, however long the round; 7 samples do not judge the round-trip time either.
         assert_eq!(Path::new().round(7, 20, 3000, 20.0), None);
+    }
+
+    #[test]
+    fn trains_of_windows_that_leave_spread_say_nothing_of_the_path() {
+        assert_eq!(Path::new().round_of(30, 20, 1000, 20.0, true), None);
     }
 
     #[test]

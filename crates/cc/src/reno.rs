@@ -36,10 +36,10 @@ impl Reno {
         Self { mss, cwnd, ssthresh: f64::INFINITY, slow_start: SlowStart::new(hystart) }
     }
 
-    fn on_ack(&mut self, now: Time, packet: &Acked, delivered: Bytes) {
+    fn on_ack(&mut self, now: Time, packet: &Acked, view: &SubflowView) {
         let acked = packet.bytes.as_f64();
         if self.cwnd < self.ssthresh {
-            match self.slow_start.on_ack(now, packet, delivered, self.cwnd / self.mss) {
+            match self.slow_start.on_ack(now, packet, view, self.cwnd / self.mss) {
                 // RFC 5681 eq. 2 with the byte counting of RFC 3465; RFC 9002 s7.3.1.
                 Growth::Grow(share) => {
                     self.cwnd += share * acked;
@@ -78,7 +78,7 @@ impl PathController for Reno {
 
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
         match event {
-            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view.delivered),
+            Event::Acked(acked) if !acked.in_recovery && !acked.app_limited => self.on_ack(now, acked, view),
             Event::Congestion { .. } | Event::Ecn { .. } => self.on_congestion(),
             Event::Penalised => self.on_penalty(),
             Event::Timeout { repeated } => self.on_timeout(*repeated),

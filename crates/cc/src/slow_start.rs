@@ -1,6 +1,6 @@
 //! How a subflow leaves slow start before packets are lost: not at all, by HyStart++, or by the classic hybrid slow start.
 
-use manypath_core::{Bytes, Params, SpecError, Time};
+use manypath_core::{Params, SpecError, SubflowView, Time};
 
 use crate::event::Acked;
 use crate::hystart::{Growth, HyStart};
@@ -49,12 +49,12 @@ impl SlowStart {
         }
     }
 
-    /// Takes an acknowledgement in slow start: when, the subflow's `delivered` after it, and the window in packets.
-    pub fn on_ack(&mut self, now: Time, acked: &Acked, delivered: Bytes, window: f64) -> Growth {
+    /// Takes an acknowledgement in slow start: when, the subflow after it, and the window in packets.
+    pub fn on_ack(&mut self, now: Time, acked: &Acked, view: &SubflowView, window: f64) -> Growth {
         let growth = match self {
             Self::Standard => Growth::Grow(1.0),
-            Self::PlusPlus(hystart) => hystart.on_ack(acked, delivered),
-            Self::Classic(hystart) => hystart.on_ack(now, acked, delivered, window),
+            Self::PlusPlus(hystart) => hystart.on_ack(acked, view.delivered),
+            Self::Classic(hystart) => hystart.on_ack(now, acked, view, window),
         };
         if growth == Growth::Exit {
             self.ended();

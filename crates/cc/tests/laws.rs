@@ -17,7 +17,7 @@ fn all() -> Vec<String> {
 const VARIANTS: &[&str] = &[
     "reno:hystart=on",
     "reno:hystart=classic",
-    "cubic:hystart=on,fast-convergence=off",
+    "cubic:hystart=off,fast-convergence=off",
     "cubic:hystart=classic",
     "lia:hystart=on",
     "lia:count=acks",

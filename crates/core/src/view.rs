@@ -62,6 +62,9 @@ pub struct SubflowView {
     pub ssthresh: Bytes,
     /// Pacing rate, as the controller last said; `None` where its window is all it says.
     pub pacing: Option<Rate>,
+    /// Whether such a window leaves spread over a round trip (RFC 9002 s7.7; the kernel's `sk_pacing_status`) and not as
+    /// acknowledgements come.
+    pub spreads_windows: bool,
     /// Sent and neither acknowledged nor declared lost.
     pub in_flight: Bytes,
     /// Given to the subflow by the scheduler and not yet sent (the kernel's `write_seq - snd_nxt`).
@@ -99,6 +102,7 @@ impl SubflowView {
             cwnd: Bytes::ZERO,
             ssthresh: Bytes::MAX,
             pacing: None,
+            spreads_windows: false,
             in_flight: Bytes::ZERO,
             queued: Bytes::ZERO,
             delivered: Bytes::ZERO,

@@ -187,6 +187,7 @@ impl Session {
         let mut view = SubflowView::new(id, init.max_datagram);
         view.cost = init.cost;
         view.priority = init.priority;
+        view.spreads_windows = self.config.pace_windows;
         if index == self.paths.len() {
             self.paths.push(Some(path));
             self.view.subflows.push(view);

@@ -124,6 +124,8 @@ pub(crate) struct SubflowView {
     pub(crate) ssthresh_bytes: Option<u64>,
     /// Pacing rate, as the controller last said; `None`: ACK-clocked.
     pub(crate) pacing_bps: Option<f64>,
+    /// Whether a window without a rate leaves spread over a round trip and not as acknowledgements come.
+    pub(crate) spreads_windows: bool,
     /// Sent, and neither acknowledged nor declared lost.
     pub(crate) in_flight_bytes: u64,
     /// Given to the subflow and not yet sent.
@@ -180,6 +182,7 @@ impl SubflowView {
             cwnd_bytes: view.cwnd.get(),
             ssthresh_bytes: (view.ssthresh != Bytes::MAX).then(|| view.ssthresh.get()),
             pacing_bps: view.pacing.map(Rate::as_bps),
+            spreads_windows: view.spreads_windows,
             in_flight_bytes: view.in_flight.get(),
             queued_bytes: view.queued.get(),
             delivered_bytes: view.delivered.get(),
@@ -217,6 +220,7 @@ impl SubflowView {
             cwnd: Bytes::new(self.cwnd_bytes),
             ssthresh: self.ssthresh_bytes.map_or(Bytes::MAX, Bytes::new),
             pacing: self.pacing_bps.map(Rate::from_bps),
+            spreads_windows: self.spreads_windows,
             in_flight: Bytes::new(self.in_flight_bytes),
             queued: Bytes::new(self.queued_bytes),
             delivered: Bytes::new(self.delivered_bytes),

@@ -50,12 +50,11 @@ const fn parameter(name: &'static str, default: &'static str, range: &'static st
 
 const HYSTART: Parameter =
     parameter("hystart", "off", "on or off", "leave the first slow start when round trips lengthen (RFC 9406)");
-const EARLY: Parameter = parameter(
-    "hystart",
-    "off",
-    "off, on or classic",
-    "leave slow start when round trips lengthen: the first one slowly (RFC 9406), or every one at once (Linux CUBIC)",
-);
+/// How slow start ends before a loss.
+const fn early(default: &'static str) -> Parameter {
+    let meaning = "leave slow start when round trips lengthen: the first one slowly (RFC 9406), or every one at once (Linux CUBIC)";
+    parameter("hystart", default, "off, on or classic", meaning)
+}
 const DETECTOR: Parameter = parameter(
     "detector",
     "rfc8382",
@@ -118,13 +117,16 @@ fn build_uni_mptcp(params: &Params<'_>, _: Seeds) -> Result<Controller, SpecErro
 }
 
 pub(super) static ALGORITHMS: &[Algorithm] = &[
-    row("reno", &[EARLY], "RFC 5681; RFC 9002 s7", Status::Stable, |params, _| {
+    row("reno", &[early("off")], "RFC 5681; RFC 9002 s7", Status::Stable, |params, _| {
         let hystart = Early::from_params(params)?;
         Ok(Box::new(Uncoupled::new(move |_, _, init| Reno::new(init, hystart))))
     }),
     row(
         "cubic",
-        &[parameter("fast-convergence", "on", "on or off", "give way faster to new flows (RFC 9438 s4.7)"), EARLY],
+        &[
+            parameter("fast-convergence", "on", "on or off", "give way faster to new flows (RFC 9438 s4.7)"),
+            early("on"),
+        ],
         "RFC 9438",
         Status::Stable,
         |params, _| {
