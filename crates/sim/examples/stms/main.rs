@@ -1,6 +1,6 @@
 //! STMS (Shi et al., ATC 2018) in the setting of its section 2.1 over Multipath TCP: prints what the schedulers do
 //! there, line by line. `cargo run --release -p manypath-sim --example stms -- [SEEDS] [CC...]`; without arguments five seeds of
-//! `cubic` as Linux has it (`hystart=classic`), of plain `cubic` and of `reno`, as in `docs/stms.md`.
+//! `cubic` as Linux has it (`hystart=classic`), of `cubic` (HyStart++) and of `reno`, as in `docs/stms.md`.
 #![allow(clippy::print_stdout)] // it is what the program is for
 
 use std::num::NonZeroUsize;
