@@ -269,17 +269,18 @@ mod tests {
             client.sends(now).into_iter().for_each(|packet| server.take(now, packet, client.address));
             server.sends(now).into_iter().for_each(|packet| client.take(now, packet, server.address));
         }
-        let acknowledgements: Vec<u64> = (0..8)
-            .map(|_| {
-                let (_, connection) = client.connection.as_mut().unwrap();
-                connection.datagrams().send(Bytes::from_static(&[0; 1000]), true).unwrap();
-                client.sends(now).into_iter().for_each(|packet| server.take(now, packet, client.address));
-                let acks = |server: &mut End| server.connection.as_mut().unwrap().1.stats().frame_tx.acks;
-                let before = acks(&mut server);
-                server.sends(now);
-                acks(&mut server) - before
-            })
-            .collect();
-        assert_eq!(acknowledgements, [0, 0, 0, 1, 0, 0, 0, 1]);
+        let acknowledged = (1..=400u64).filter(|_| {
+            let (_, connection) = client.connection.as_mut().unwrap();
+            connection.datagrams().send(Bytes::from_static(&[0; 1000]), true).unwrap();
+            client.sends(now).into_iter().for_each(|packet| server.take(now, packet, client.address));
+            let acks = |server: &mut End| server.connection.as_mut().unwrap().1.stats().frame_tx.acks;
+            let before = acks(&mut server);
+            server.sends(now).into_iter().for_each(|packet| client.take(now, packet, server.address));
+            acks(&mut server) > before
+        });
+        let packets: Vec<u64> = acknowledged.collect::<Vec<_>>().windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // A packet number that noq leaves out (RFC 9000 s21.4) looks like a loss, which is acknowledged at once.
+        let fours = packets.iter().filter(|packets| **packets == 4).count();
+        assert!(packets.iter().all(|packets| *packets <= 4) && fours * 4 > packets.len() * 3, "{packets:?}");
     }
 }
