@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use clap::builder::NonEmptyStringValueParser;
 use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
 use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathState, PathTerms, Trust, Wish};
 use rustix::io::Errno;
@@ -45,13 +44,7 @@ pub(crate) struct ClientArgs {
     ca: Option<PathBuf>,
 
     /// The access token, if the server wants one
-    #[arg(
-        long,
-        env = "MANYPATH_TOKEN",
-        hide_env_values = true,
-        value_parser = NonEmptyStringValueParser::new(),
-        help_heading = "Server"
-    )]
+    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = parse_token, help_heading = "Server")]
     token: Option<String>,
 
     /// Give up when nothing was heard for this long
@@ -200,8 +193,17 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseUnitError> {
     parse_span(text).map(Duration::from)
 }
 
-/// A time after which to give up: none at all would be before the first answer.
-fn parse_timeout(text: &str) -> Result<Duration, String> {
+/// An access token. An empty one would let everyone in who sends none.
+pub(crate) fn parse_token(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        Err("without a token leave out --token and MANYPATH_TOKEN".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// How long to wait or to measure: in no time at all nothing happens.
+pub(crate) fn parse_timeout(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Duration::ZERO) => Err("it takes a moment at least: write 10s".to_owned()),
         parsed => parsed.map_err(|error| error.to_string()),

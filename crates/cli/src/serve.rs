@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use clap::builder::NonEmptyStringValueParser;
 use manypath_quic::{Identity, Server, ServerConfig};
 use socket2::SockRef;
 
-use crate::client::{self, AlgorithmArgs};
+use crate::client::{self, AlgorithmArgs, parse_token};
 use crate::files::store::Store;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -35,7 +34,7 @@ pub(crate) struct Args {
     writable: bool,
 
     /// Ask clients for this access token
-    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = parse_token)]
     token: Option<String>,
 
     #[command(flatten)]

@@ -87,7 +87,7 @@ fn errors_name_their_cause_once() {
     assert_eq!(busy.err.matches("Address already in use").count(), 1, "{}", busy.err);
     let mut serve = manypath(["serve", "--token", "", "--listen", "127.0.0.1:0"]);
     serve.arg(place.path("served"));
-    said(serve).fails_with(&["--token"]);
+    said(serve).fails_with(&["--token", "MANYPATH_TOKEN"]);
 }
 
 #[test]

@@ -110,12 +110,14 @@ impl Layout {
         parameters(self.controller).iter().filter(|row| self.find(row.name).is_some())
     }
 
-    /// Checks settings: the registry knows their ranges, and the kernel has them and takes as much.
+    /// Checks settings: the kernel has them and takes as much, and the registry knows their ranges.
     pub(crate) fn check(&self, settings: &[Setting]) -> Result<(), Error> {
+        if let Some((key, _)) = settings.iter().find(|(key, _)| self.find(key).is_none()) {
+            return Err(self.not_in_kernel(key));
+        }
         let spec = AlgorithmSpec { name: self.controller.to_owned(), params: settings.to_vec() };
         manypath_cc::create(&spec, 0)?;
         settings.iter().try_for_each(|(key, value)| {
-            self.find(key).ok_or_else(|| self.not_in_kernel(key))?;
             let limit = LIMITS.iter().find(|(name, limited, _)| *name == self.controller && limited == key);
             match limit {
                 Some((.., most)) if value.parse().is_ok_and(|number: u64| number > *most) => Err(Error::TooMuch {

@@ -10,7 +10,7 @@ use manypath_emu::tun::check::{self, Delays, LoadCheck, LossCheck, RateCheck};
 use serde::Serialize;
 
 use crate::CheckFailed;
-use crate::client::parse_duration;
+use crate::client::parse_timeout;
 use crate::output::{self, counted, rounded};
 
 /// Rates may be off by so much.
@@ -32,7 +32,7 @@ const LOSS_PACKETS: u64 = 100_000;
 #[command(after_help = "Examples:\n  manypath emu check\n  manypath emu check --time 30s --json")]
 pub(super) struct Args {
     /// How long each measurement takes
-    #[arg(short, long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    #[arg(short, long, value_name = "DURATION", default_value = "5s", value_parser = parse_timeout)]
     time: Duration,
 
     /// Print JSON
