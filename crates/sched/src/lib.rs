@@ -20,6 +20,7 @@ pub mod rate_based;
 mod reason;
 pub mod redundant;
 pub mod registry;
+mod rescue;
 pub mod round_robin;
 pub mod scheduler;
 pub mod stms;

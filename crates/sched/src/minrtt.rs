@@ -10,25 +10,29 @@ use manypath_core::{Duration, SubflowView, Time, View};
 
 use crate::queue::Queue;
 use crate::reason;
+use crate::rescue::Rescue;
 use crate::scheduler::{Choice, Scheduler};
+
+/// Parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Whether a subflow with nothing to send carries copies of what a much slower one holds ([`crate::rescue`]). Linux: no.
+    pub rescue: bool,
+}
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt {
+    config: Config,
+    rescue: Rescue,
     /// Why the last decision was taken.
     reason: &'static str,
 }
 
 impl MinRtt {
-    /// A scheduler that has decided nothing yet.
-    pub const fn new() -> Self {
-        Self { reason: reason::NOTHING_YET }
-    }
-}
-
-impl Default for MinRtt {
-    fn default() -> Self {
-        Self::new()
+    /// A scheduler with these parameters.
+    pub const fn new(config: Config) -> Self {
+        Self { config, rescue: Rescue::NONE, reason: reason::NOTHING_YET }
     }
 }
 
@@ -87,14 +91,24 @@ pub(crate) fn send_head(queue: &Queue, subflow: Option<&SubflowView>) -> Choice 
 }
 
 impl Scheduler for MinRtt {
-    fn pick(&mut self, _now: Time, view: &View, queue: &Queue) -> Choice {
-        let choice =
-            if queue.has_pending() { send_head(queue, fastest_for_head(view, queue, |_| true)) } else { Choice::Wait };
+    fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        let choice = if queue.has_pending() {
+            send_head(queue, fastest_for_head(view, queue, |_| true))
+        } else if self.config.rescue {
+            self.rescue.choose(now, view, queue, |_| true)
+        } else {
+            Choice::Wait
+        };
         self.reason = match choice {
-            Choice::Wait => reason::of_wait(queue),
-            _ => "lowest RTT with room",
+            Choice::Send { .. } => "lowest RTT with room",
+            Choice::Duplicate { .. } => reason::RESCUE,
+            _ => reason::of_wait(queue),
         };
         choice
+    }
+
+    fn asks_at(&self) -> Option<Time> {
+        self.rescue.due()
     }
 
     fn reason(&self) -> &'static str {

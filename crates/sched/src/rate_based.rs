@@ -14,6 +14,7 @@ use manypath_core::{Bytes, SubflowView, Time, View};
 use crate::minrtt::{fastest_for_head, send_head};
 use crate::queue::Queue;
 use crate::reason;
+use crate::rescue::Rescue;
 use crate::scheduler::{Choice, Scheduler};
 
 /// Parameters.
@@ -21,11 +22,23 @@ use crate::scheduler::{Choice, Scheduler};
 pub struct Config {
     /// The share of pacing rate times smoothed RTT from which on a subflow has enough queued, in 0..=1. MPCC s6: 0.1.
     pub share: f64,
+    /// Whether a subflow with nothing to send carries copies of what a much slower one holds ([`crate::rescue`]). MPCC: no.
+    pub rescue: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { share: 0.1 }
+        Self { share: 0.1, rescue: false }
+    }
+}
+
+impl Config {
+    /// MPCC s6: the subflow has less than the share of a round trip's packets queued. Before the first RTT sample a
+    /// round trip holds nothing: one segment at a time.
+    fn is_available(&self, subflow: &SubflowView) -> bool {
+        let Some(rate) = subflow.pacing else { return true };
+        let round_trip = subflow.srtt.map_or(Bytes::ZERO, |srtt| rate * srtt);
+        subflow.queued.is_zero() || subflow.queued.as_f64() < self.share * round_trip.as_f64()
     }
 }
 
@@ -33,6 +46,7 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug)]
 pub struct RateBased {
     config: Config,
+    rescue: Rescue,
     /// Why the last decision was taken.
     reason: &'static str,
 }
@@ -40,31 +54,34 @@ pub struct RateBased {
 impl RateBased {
     /// A scheduler with these parameters.
     pub const fn new(config: Config) -> Self {
-        Self { config, reason: reason::NOTHING_YET }
-    }
-
-    /// MPCC s6: the subflow has less than the share of a round trip's packets queued. Before the first RTT sample a
-    /// round trip holds nothing: one segment at a time.
-    fn is_available(&self, subflow: &SubflowView) -> bool {
-        let Some(rate) = subflow.pacing else { return true };
-        let round_trip = subflow.srtt.map_or(Bytes::ZERO, |srtt| rate * srtt);
-        subflow.queued.is_zero() || subflow.queued.as_f64() < self.config.share * round_trip.as_f64()
+        Self { config, rescue: Rescue::NONE, reason: reason::NOTHING_YET }
     }
 }
 
 impl Scheduler for RateBased {
-    fn pick(&mut self, _now: Time, view: &View, queue: &Queue) -> Choice {
-        if !queue.has_pending() {
-            self.reason = reason::of_wait(queue);
-            return Choice::Wait;
-        }
-        let choice = send_head(queue, fastest_for_head(view, queue, |subflow| self.is_available(subflow)));
+    fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        let config = self.config;
+        let available = |subflow: &SubflowView| config.is_available(subflow);
+        let choice = if queue.has_pending() {
+            send_head(queue, fastest_for_head(view, queue, available))
+        } else if config.rescue {
+            self.rescue.choose(now, view, queue, available)
+        } else {
+            Choice::Wait
+        };
         self.reason = match choice {
-            Choice::Wait if view.usable().any(SubflowView::has_room) => "enough queued on every subflow with room",
+            Choice::Duplicate { .. } => reason::RESCUE,
+            Choice::Wait if queue.has_pending() && view.usable().any(SubflowView::has_room) => {
+                "enough queued on every subflow with room"
+            }
             Choice::Wait => reason::of_wait(queue),
             _ => "lowest RTT with room and little queued",
         };
         choice
+    }
+
+    fn asks_at(&self) -> Option<Time> {
+        self.rescue.due()
     }
 
     fn reason(&self) -> &'static str {
@@ -87,7 +104,7 @@ mod tests {
     }
 
     fn pick(share: f64, view: &View) -> (Choice, &'static str) {
-        let mut scheduler = RateBased::new(Config { share });
+        let mut scheduler = RateBased::new(Config { share, ..Config::default() });
         let choice = scheduler.pick(Time::ZERO, view, &queue(10, 10));
         (choice, scheduler.reason())
     }

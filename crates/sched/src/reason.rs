@@ -6,6 +6,9 @@ use crate::scheduler::Choice;
 /// Nothing was decided yet.
 pub(crate) const NOTHING_YET: &str = "no decision yet";
 
+/// A copy of what a much slower subflow carries.
+pub(crate) const RESCUE: &str = "nothing else to send: copy of what a much slower subflow carries";
+
 /// Why nothing could be sent whatever the rule: no data, no window, or no subflow with room.
 pub(crate) fn of_wait(queue: &Queue) -> &'static str {
     if queue.has_pending() {

@@ -7,7 +7,7 @@ use crate::blest::{self, Blest};
 use crate::daps::{self, Daps};
 use crate::ecf::{self, Ecf};
 use crate::linux_default::LinuxDefault;
-use crate::minrtt::MinRtt;
+use crate::minrtt::{self, MinRtt};
 use crate::minrtt_pr::{self, MinRttPr};
 use crate::rate_based::{self, RateBased};
 use crate::redundant::Redundant;
@@ -36,13 +36,20 @@ pub struct Algorithm {
 /// The largest gap that may be given, in segments: more than any window holds.
 const MAX_GAP: f64 = 1e9;
 
+const RESCUE: Parameter = Parameter {
+    name: "rescue",
+    default: "off",
+    range: "on or off",
+    meaning: "with nothing else to send, copy what takes another subflow more than four round trips",
+};
+
 static ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "minrtt",
-        parameters: &[],
+        parameters: &[RESCUE],
         citation: "Linux MPTCP 0.95, mptcp_sched.c, without opportunistic retransmission",
         status: Status::Stable,
-        build: |_| Ok(Box::new(MinRtt::new())),
+        build: |params| Ok(Box::new(MinRtt::new(minrtt::Config { rescue: params.switch("rescue")? }))),
     },
     Algorithm {
         name: "minrtt-pr",
@@ -65,15 +72,21 @@ static ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "rate-based",
-        parameters: &[Parameter {
-            name: "share",
-            default: "0.1",
-            range: "0..=1",
-            meaning: "share of pacing rate x smoothed RTT from which on a subflow has enough queued (MPCC s6)",
-        }],
+        parameters: &[
+            Parameter {
+                name: "share",
+                default: "0.1",
+                range: "0..=1",
+                meaning: "share of pacing rate x smoothed RTT from which on a subflow has enough queued (MPCC s6)",
+            },
+            RESCUE,
+        ],
         citation: "MPCC (Gilad et al., CoNEXT 2020), section 6",
         status: Status::Stable,
-        build: |params| Ok(Box::new(RateBased::new(rate_based::Config { share: params.number("share", 0.0, 1.0)? }))),
+        build: |params| {
+            let (share, rescue) = (params.number("share", 0.0, 1.0)?, params.switch("rescue")?);
+            Ok(Box::new(RateBased::new(rate_based::Config { share, rescue })))
+        },
     },
     Algorithm {
         name: "round-robin",

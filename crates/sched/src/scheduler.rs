@@ -67,6 +67,11 @@ pub trait Scheduler: Debug + Send {
         Bytes::ZERO
     }
 
+    /// When it wants to be asked again after it waited, though nothing happens until then.
+    fn asks_at(&self) -> Option<Time> {
+        None
+    }
+
     /// A subflow was removed: whoever is given its id next is another one.
     fn remove_subflow(&mut self, _id: SubflowId) {}
 

@@ -104,6 +104,7 @@ impl Session {
 
     /// Carries out one decision of the scheduler.
     fn schedule(&mut self, now: Time) -> Decision {
+        self.ask_at = Time::MAX;
         if self.queue.is_empty() {
             return Decision::Wait;
         }
@@ -117,6 +118,7 @@ impl Session {
         }
         let (subflow, range, duplicate) = match choice {
             Choice::Wait => {
+                self.ask_at = self.scheduler.asks_at().filter(|at| *at > now).unwrap_or(Time::MAX);
                 if self.queue.is_window_blocked() {
                     self.arm_blocked_probe(now);
                 }

@@ -84,6 +84,8 @@ pub struct Session {
     pub(crate) look_at: Time,
     /// Records in the queues of all paths, new and to be sent again: mostly none, and then nobody need look at every path.
     pub(crate) waiting: usize,
+    /// When the scheduler, which waits, wants to be asked again.
+    pub(crate) ask_at: Time,
     pub(crate) events: VecDeque<SessionEvent>,
     pub(crate) cc: Box<dyn CongestionControl>,
     pub(crate) scheduler: Box<dyn Scheduler>,
@@ -146,6 +148,7 @@ impl Session {
             spanned: 0,
             events: VecDeque::new(),
             waiting: 0,
+            ask_at: Time::MAX,
             control_flows: VecDeque::new(),
             last_writer: FlowId(next_flow),
             blocked_flows: Vec::new(),

@@ -14,7 +14,7 @@ impl Session {
     /// When [`on_timeout`](Self::on_timeout) and [`poll_transmit`](Self::poll_transmit) must be called at the latest.
     pub fn next_timeout(&self) -> Option<Time> {
         let quiet_until = if self.quiet_until == Time::ZERO { self.first_deadline() } else { self.quiet_until };
-        let next = self.cc.next_timer().unwrap_or(Time::MAX).min(quiet_until);
+        let next = self.cc.next_timer().unwrap_or(Time::MAX).min(quiet_until).min(self.ask_at);
         let next = if self.waiting == 0 { next } else { next.min(self.next_paced()) };
         (next < Time::MAX).then_some(next)
     }

@@ -3,7 +3,7 @@ use crate::testing::{queue, segments, send, subflow, view};
 use manypath_core::{Priority, SubflowId, SubflowState};
 
 fn pick(view: &View, queue: &Queue) -> (Choice, &'static str) {
-    let mut scheduler = MinRtt::new();
+    let mut scheduler = MinRtt::new(Config::default());
     let choice = scheduler.pick(Time::ZERO, view, queue);
     (choice, scheduler.reason())
 }

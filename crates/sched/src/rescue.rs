@@ -1,0 +1,114 @@
+//! Copies of what a much slower subflow carries, while there is nothing else to send.
+//!
+//! At the end of a transfer, or while the receive window or the sender's memory is full, the application waits for what a slow
+//! subflow carries: a link of 1 Mbit/s may hold the last packets of a download for seconds. An idle subflow carries a copy of what
+//! takes more than four of its own round trips (it has waited for so long, or the holder's round trips last so long), lowest first, each
+//! segment once.
+//!
+//! It is Raiciu et al.'s opportunistic retransmission (NSDI 2012, mechanism 1; [`crate::opportunistic`]) for more than the oldest segment and
+//! for the end of a transfer, without the penalty: a controller that sends by rate has no window to halve.
+
+use manypath_core::{Duration, SubflowView, Time, View};
+
+use crate::minrtt::fastest;
+use crate::opportunistic::KERNEL_RATIO;
+use crate::queue::{Queue, Segment};
+use crate::scheduler::Choice;
+
+/// Segments that one decision looks at: more than the subflow that is idle has under way itself, for most.
+const SCAN: usize = 1024;
+
+/// See the module documentation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rescue {
+    /// When what waits now has waited for long enough.
+    due: Option<Time>,
+}
+
+impl Rescue {
+    /// Nothing waits.
+    pub(crate) const NONE: Self = Self { due: None };
+
+    /// When to ask again though nothing has happened: what the last call of [`choose`](Self::choose) left to wait is due for a copy
+    /// then.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// What to do where nothing is pending: the fastest subflow that is available and has room copies the lowest segment that is
+    /// worth it.
+    pub(crate) fn choose(
+        &mut self,
+        now: Time,
+        view: &View,
+        queue: &Queue,
+        available: impl Fn(&SubflowView) -> bool,
+    ) -> Choice {
+        self.due = None;
+        let known = |subflow: &&SubflowView| subflow.srtt.is_some() && subflow.has_room() && available(subflow);
+        let Some(idle) = fastest(view.usable().filter(known)) else { return Choice::Wait };
+        let long = idle.srtt.map_or(Duration::MAX, |srtt| srtt.mul_f64(KERNEL_RATIO));
+        let round_trip = |segment: &Segment| view.get(segment.last_subflow).and_then(|holder| holder.srtt);
+        for segment in queue.segments().take(SCAN).filter(|held| !held.acked && !held.was_carried_by(idle.id)) {
+            let due = segment.sent_at + long;
+            if due < now || round_trip(segment).is_some_and(|srtt| long < srtt) {
+                let range = queue.copy_of(segment, idle.mss);
+                return Choice::Duplicate { subflow: idle.id, range, penalise: None };
+            }
+            // The first nanosecond that is later.
+            let due = due + Duration::from_nanos(1);
+            self.due = Some(self.due.map_or(due, |held| held.min(due)));
+        }
+        Choice::Wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::{SubflowId, Time};
+
+    use super::*;
+    use crate::testing::{queue, segments, subflow, view};
+
+    const FAST: SubflowId = SubflowId(0);
+    const SLOW: SubflowId = SubflowId(1);
+
+    #[test]
+    fn every_segment_of_a_much_slower_subflow_is_copied_once_and_lowest_first() {
+        let mut queue = queue(10, 4);
+        for (segment, subflow) in [(0, FAST), (1, SLOW), (2, FAST), (3, SLOW)] {
+            queue.on_assigned(Time::ZERO, segments(segment, segment + 1), subflow);
+        }
+        let paths = view([subflow(0, 20, 10, 2), subflow(1, 81, 10, 2)]);
+        let mut rescue = Rescue::NONE;
+        for segment in [1, 3] {
+            let range = segments(segment, segment + 1);
+            let copy = Choice::Duplicate { subflow: FAST, range, penalise: None };
+            assert_eq!(rescue.choose(Time::ZERO, &paths, &queue, |_| true), copy);
+            assert_eq!(rescue.choose(Time::ZERO, &paths, &queue, |subflow| subflow.id == SLOW), Choice::Wait);
+            queue.on_assigned(Time::ZERO, range, FAST);
+        }
+        assert_eq!((rescue.choose(Time::ZERO, &paths, &queue, |_| true), rescue.due()), (Choice::Wait, None));
+    }
+
+    #[test]
+    fn what_a_subflow_of_four_round_trips_carries_is_left_to_it_for_as_long() {
+        let mut queue = queue(10, 1);
+        queue.on_assigned(Time::ZERO, segments(0, 1), SLOW);
+        let mut paths = view([subflow(0, 20, 10, 0), subflow(1, 80, 10, 1)]);
+        let at = |paths: &View, time| {
+            let mut rescue = Rescue::NONE;
+            (rescue.choose(time, paths, &queue, |_| true), rescue.due())
+        };
+        let due = Time::from_millis(80) + Duration::from_nanos(1);
+        let copy = Choice::Duplicate { subflow: FAST, range: segments(0, 1), penalise: None };
+        for srtt in [paths.subflows[1].srtt, None] {
+            // Also while nobody knows how long a round trip takes there.
+            paths.subflows[1].srtt = srtt;
+            assert_eq!(at(&paths, Time::from_millis(80)), (Choice::Wait, Some(due)));
+            assert_eq!(at(&paths, due), (copy, None));
+        }
+        paths.subflows[0].srtt = None;
+        assert_eq!(at(&paths, due), (Choice::Wait, None));
+    }
+}
