@@ -239,7 +239,7 @@ fn the_demo_reports_runs_and_writes_its_page() {
     assert_eq!(said.code, Some(i32::from(inexact)), "{}", said.err);
     assert_eq!(said.err.contains("was not what it was set to"), inexact, "{}", said.err);
     for (run, paths) in runs.iter().zip([&["wifi"][..], &["lte"], &["wifi", "lte"]]) {
-        assert_eq!((&run["cc"], &run["sched"]), (&"cubic".into(), &"minrtt".into()));
+        assert_eq!((&run["cc"], &run["sched"]), (&"cubic".into(), &"minrtt:rescue=on".into()));
         assert_eq!(run["paths"], serde_json::json!(paths));
         assert_eq!(run["sha256_ok"], true);
         assert!(run["seconds"].as_f64() >= Some(4.0) && run["goodput_mbps"].as_f64() > Some(1.0), "{run}");

@@ -92,6 +92,13 @@ impl AlgorithmSpec {
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), params: Vec::new() }
     }
+
+    /// The same with one more parameter, which it does not have yet.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.params.push((key.to_owned(), value.to_owned()));
+        self
+    }
 }
 
 impl FromStr for AlgorithmSpec {

@@ -127,17 +127,22 @@ fn packets_of_any_size_fill_a_queue_in_bytes() {
                 schedule = [{ at = \"500ms\", rate = \"100kbit\" }]\n";
     let Some(links) = start(&config(link, &["\"a\""])) else { return };
     let to = SocketAddr::from((links.paths()[0].server, 9));
-    links.client().run(move || {
-        let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-        let send = |count: usize, payload: usize| {
-            // What the other side says of the port is an error of the next packet.
-            (0..count).for_each(|_| drop(socket.send_to(&bytes(payload), to)));
-        };
-        // Large packets first, whose buffers are used again.
-        send(700, 1472);
-        thread::sleep(std::time::Duration::from_millis(600));
-        send(25_000, 20);
-    });
+    let socket = links.client().run(|| std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
+    let send = |count: usize, payload: usize| {
+        // What the other side says of the port is an error of the next packet.
+        (0..count).for_each(|_| drop(socket.send_to(&bytes(payload), to)));
+    };
+    // Large packets first, whose buffers are used again.
+    send(700, 1472);
+    thread::sleep(std::time::Duration::from_millis(600));
+    // 21,000 small ones fill it; a device that is read late drops some before.
+    for _ in 0..100 {
+        send(1_000, 20);
+        thread::sleep(std::time::Duration::from_millis(2));
+        if links.stats().unwrap().links[0].counters.dropped.queue_full.packets > 0 {
+            break;
+        }
+    }
     let stats = links.stop().unwrap();
     let queue = &stats.links[0].counters;
     assert_eq!(stats.paths[0].forward.dropped_memory.packets, 0);
@@ -151,12 +156,12 @@ fn sources_and_values_drawn_anew_load_the_links_as_in_the_simulator() {
     let redraw = "[[link]]\nname = \"link1\"\nredraw = { every = \"50ms\", loss = { between = [\"10%\", \"20%\"] } }\n";
     let config = config(&format!("topology = \"two-links\"\n{redraw}{source}"), &["\"link1\"", "\"link2\""]);
     let Some(links) = start(&config) else { return };
-    thread::sleep(std::time::Duration::from_millis(400));
+    thread::sleep(std::time::Duration::from_secs(1));
     let stats = links.stop().unwrap();
-    // A packet every millisecond from the start on; the last ones may not have been caught up with.
+    // A packet every millisecond from the start on; the last ones may not have been caught up with, longer so on a busy machine.
     let (sent, gone) = (stats.links[0].counters.offered.packets, stats.uptime.as_millis());
-    assert!(sent <= gone + 1 && sent + 50 >= gone, "{sent} packets in {gone} ms");
-    // Of some 400 packets 15% are lost: between 2% and 40% is beyond ten standard deviations.
+    assert!(sent <= gone + 1 && sent + 300 >= gone, "{sent} packets in {gone} ms");
+    // Of some 1000 packets 15% are lost: between 2% and 40% is beyond ten standard deviations.
     let lost = stats.links[0].counters.dropped.random.packets;
     assert!((sent / 50..sent * 2 / 5).contains(&lost), "{lost} of {sent}");
     assert_eq!(stats.links[2].counters.offered.packets, 0);

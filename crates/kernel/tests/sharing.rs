@@ -171,8 +171,9 @@ fn links(name: &str) -> TunLinks {
 }
 
 fn check(name: &str) {
-    let links = links(name);
+    // Loading takes a while, and the links' schedule runs from their start.
     let loaded = Loaded::new(name);
+    let links = links(name);
     let pair = Pair::connect(&links, &loaded.name);
     let stream = Stream::start(&pair);
     let connection = wait_until("both subflows are there", || {

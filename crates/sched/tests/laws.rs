@@ -7,10 +7,16 @@ use manypath_core::{
 use manypath_sched::{Choice, Content, DataAck, Queue, Scheduler, algorithms, create};
 use proptest::prelude::*;
 
+/// Every scheduler, and those with a parameter that changes what they do.
+fn names() -> impl Iterator<Item = &'static str> {
+    let all = algorithms().iter().map(|algorithm| algorithm.name);
+    all.chain(["minrtt:rescue=on", "rate-based:rescue=on"])
+}
+
 const HEADER: u64 = 30;
 
 fn scheduler(name: &str) -> Box<dyn Scheduler> {
-    create(&AlgorithmSpec::named(name)).expect("it is registered")
+    create(&name.parse::<AlgorithmSpec>().unwrap()).expect("it is registered")
 }
 
 /// Carries out what the session would, after checking that it may be carried out. Returns whether to ask again.
@@ -72,8 +78,10 @@ fn check_wait(name: &str, view: &View, queue: &Queue) {
     let srtt: fn(&SubflowView) -> u64 = |subflow| subflow.srtt.map_or(0, Duration::as_nanos);
     // Every rule for waiting is the scheduler's own, as its documentation says.
     let breaks_its_rule = match name {
-        "minrtt" | "minrtt-pr" | "linux-default" | "round-robin" | "redundant" => !open.is_empty(),
-        "rate-based" => open.iter().any(|subflow| subflow.queued.is_zero() || subflow.pacing.is_none()),
+        "minrtt" | "minrtt:rescue=on" | "minrtt-pr" | "linux-default" | "round-robin" | "redundant" => !open.is_empty(),
+        "rate-based" | "rate-based:rescue=on" => {
+            open.iter().any(|subflow| subflow.queued.is_zero() || subflow.pacing.is_none())
+        }
         // They wait for the fastest subflow only: never while it, or its equal, has room.
         "stms-a" | "stms-c" | "blest" | "ecf" | "daps" => {
             let fastest = view.usable().min_by_key(|subflow| (srtt(subflow), subflow.id));
@@ -130,8 +138,7 @@ proptest! {
         steps in prop::collection::vec((0_u8..6, 0_usize..1_000, 0_u64..60_000), 1..40),
         full in prop::bool::ANY,
     ) {
-        for algorithm in algorithms() {
-            let name = algorithm.name;
+        for name in names() {
             let mut scheduler = scheduler(name);
             let mut queue = Queue::new(Bytes::new(HEADER));
             let mut offsets = [0; 3];
@@ -217,14 +224,14 @@ proptest! {
         let mut queue = Queue::new(Bytes::new(HEADER));
         queue.extend_window(DataSeq(60_000));
         queue.admit(Content::Data { flow: FlowId(0), offset: 0, fin: false }, 500_000);
-        for algorithm in algorithms().iter().filter(|row| !["round-robin", "linux-default"].contains(&row.name)) {
-            let first = |reverse: bool| match scheduler(algorithm.name).pick(Time::ZERO, &view(reverse), &queue) {
+        for name in names().filter(|name| !["round-robin", "linux-default"].contains(name)) {
+            let first = |reverse: bool| match scheduler(name).pick(Time::ZERO, &view(reverse), &queue) {
                 Choice::Send { subflow, range } => {
                     Some((if reverse { rtts.len() - 1 - subflow.index() } else { subflow.index() }, range))
                 }
                 _ => None,
             };
-            prop_assert_eq!(first(false), first(true), "{}", algorithm.name);
+            prop_assert_eq!(first(false), first(true), "{}", name);
         }
     }
 }
@@ -236,16 +243,16 @@ fn nothing_happens_without_subflows_or_data() {
     let mut subflow = SubflowView::new(SubflowId(0), Bytes::new(1_000));
     subflow.cwnd = Bytes::new(10_000);
     open.subflows.push(subflow);
-    for algorithm in algorithms() {
-        let mut scheduler = scheduler(algorithm.name);
-        assert_eq!(scheduler.pick(Time::ZERO, &open, &empty), Choice::Wait, "{}", algorithm.name);
+    for name in names() {
+        let mut scheduler = scheduler(name);
+        assert_eq!(scheduler.pick(Time::ZERO, &open, &empty), Choice::Wait, "{}", name);
     }
     empty.extend_window(DataSeq(10_000));
     empty.admit(Content::Data { flow: FlowId(0), offset: 0, fin: false }, 5_000);
-    for algorithm in algorithms() {
-        let mut scheduler = scheduler(algorithm.name);
-        assert_eq!(scheduler.pick(Time::ZERO, &View::default(), &empty), Choice::Wait, "{}", algorithm.name);
+    for name in names() {
+        let mut scheduler = scheduler(name);
+        assert_eq!(scheduler.pick(Time::ZERO, &View::default(), &empty), Choice::Wait, "{}", name);
         let sent = scheduler.pick(Time::ZERO, &open, &empty);
-        assert!(matches!(sent, Choice::Send { .. }), "{}: one subflow, no RTT yet: {sent:?}", algorithm.name);
+        assert!(matches!(sent, Choice::Send { .. }), "{}: one subflow, no RTT yet: {sent:?}", name);
     }
 }

@@ -392,7 +392,7 @@ fn impatient() -> impl Strategy<Value = Plan> {
 
 fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
     let names = (
-        prop::sample::select(vec!["minrtt", "round-robin", "rate-based"]),
+        prop::sample::select(vec!["minrtt", "minrtt:rescue=on", "round-robin", "rate-based:rescue=on"]),
         prop::sample::select(vec!["reno", "cubic", "lia", "mpcc-loss"]),
     );
     let flows = prop::collection::vec(1_u64..400_000, 1..8);

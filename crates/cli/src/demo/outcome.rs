@@ -124,7 +124,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "{:13} {:10} {:11} {:>7} {:>15} {:>9} {:>9} {:>13}  sha256",
+        "{:13} {:20} {:11} {:>7} {:>15} {:>9} {:>9} {:>13}  sha256",
         "controller", "scheduler", "paths", "time s", "goodput Mbit/s", "of links", "vs sum", "retransmitted"
     );
     for o in outcomes {
@@ -133,7 +133,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
         let again = 100.0 * o.retransmitted_bytes as f64 / o.bytes.max(1) as f64;
         let _ = writeln!(
             out,
-            "{:13} {:10} {:11} {:7.1} {:15.1} {:9.2} {:>9} {:12.2}%  {}",
+            "{:13} {:20} {:11} {:7.1} {:15.1} {:9.2} {:>9} {:12.2}%  {}",
             o.cc,
             o.sched,
             o.path_names(),
