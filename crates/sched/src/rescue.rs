@@ -45,6 +45,9 @@ impl Rescue {
         available: impl Fn(&SubflowView) -> bool,
     ) -> Choice {
         self.due = None;
+        if view.open().nth(1).is_none() {
+            return Choice::Wait;
+        }
         let known = |subflow: &&SubflowView| subflow.srtt.is_some() && subflow.has_room() && available(subflow);
         let Some(idle) = fastest(view.usable().filter(known)) else { return Choice::Wait };
         let long = idle.srtt.map_or(Duration::MAX, |srtt| srtt.mul_f64(KERNEL_RATIO));

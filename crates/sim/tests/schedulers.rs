@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use manypath_sim::run;
+use manypath_sim::{Report, run};
 
 /// A link: rate, delay, queue and more lines.
 type Link<'a> = (&'a str, &'a str, &'a str, &'a str);
@@ -14,7 +14,12 @@ fn goodput(links: &[Link<'_>], connection: &str) -> f64 {
 
 /// Goodput in Mbit/s from so many seconds on.
 fn goodput_from(warmup: u64, links: &[Link<'_>], connection: &str) -> f64 {
-    let mut text = format!("duration = \"30s\"\nwarmup = \"{warmup}s\"\n");
+    report(&format!("duration = \"30s\"\nwarmup = \"{warmup}s\""), links, connection).goodput_bps / 1e6
+}
+
+/// What one run of a connection over these links was like.
+fn report(run_for: &str, links: &[Link<'_>], connection: &str) -> Report {
+    let mut text = format!("{run_for}\n");
     for (index, (rate, delay, queue, more)) in links.iter().enumerate() {
         text += &format!(
             "[[link]]\nname = \"l{index}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\nqueue = \"{queue}\"\n{more}\n"
@@ -26,7 +31,7 @@ fn goodput_from(warmup: u64, links: &[Link<'_>], connection: &str) -> f64 {
         text += &format!("[[connection.path]]\nroute = [\"l{index}\"]\ncost = {}\n", index + 1);
     }
     let scenario = manypath_scenario::parse(&text, "schedulers.toml", Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
-    run(&scenario, 1).unwrap().goodput_bps / 1e6
+    run(&scenario, 1).unwrap()
 }
 
 /// A copy in the queue of a path of 2 Mbit/s must not take the place of a repair.
@@ -123,4 +128,27 @@ fn acknowledgements_of_other_paths_do_not_fill_a_slow_one() {
     let report = run(&scenario, 1).unwrap();
     let back = report.links.iter().find(|link| link.name == "slow/back").unwrap();
     assert!(back.queueing_mean_s.unwrap() < 0.01, "{back:?}");
+}
+
+/// What a far slower path holds is all that a transfer waits for at its end, and while its window is full. Over the satellite nothing is
+/// heard for 600 ms: the scheduler has to be asked again though nothing happens.
+#[test]
+fn with_rescue_nobody_waits_for_a_path_that_is_far_slower() {
+    let fibre = ("100Mbit", "5ms", "250kB", "");
+    let satellite = ("20Mbit", "300ms", "1MB", "");
+    let bad = ("1Mbit", "50ms", "100kB", "");
+    for (file, slow, cc, scheduler) in [
+        ("100kB", satellite, "cubic", "minrtt"),
+        ("10MB", bad, "cubic", "minrtt"),
+        ("10MB", bad, "mpcc-loss", "rate-based"),
+    ] {
+        let seconds = |links: &[Link<'_>], rescue| {
+            let connection = format!("cc = \"{cc}\"\nscheduler = \"{scheduler}{rescue}\"\nfile = \"{file}\"");
+            report("duration = \"60s\"", links, &connection).connections[0].files[0].completion_s
+        };
+        let alone = seconds(&[fibre], "");
+        let [without, with] = ["", ":rescue=on"].map(|rescue| seconds(&[fibre, slow], rescue));
+        let said = format!("{file}, {scheduler}: alone {alone:.2} s, without {without:.2} s, with rescue {with:.2} s");
+        assert!(without > 1.4 * alone && with < 1.6 * alone && with < without / 1.4, "{said}");
+    }
 }

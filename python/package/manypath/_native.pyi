@@ -364,6 +364,7 @@ class SubflowView:
     cwnd_bytes: int
     ssthresh_bytes: Optional[int]
     pacing_bps: Optional[float]
+    spreads_windows: bool
     in_flight_bytes: int
     queued_bytes: int
     delivered_bytes: int
