@@ -60,7 +60,7 @@ fn a_slow_path_beside_a_lossy_fast_one_costs_nothing_where_the_scheduler_minds_t
 fn the_order_of_paths_means_nothing() {
     let fast = ("40Mbit", "10ms", "100packets", "");
     // One run is a matter of chance: which packet meets the full queue.
-    let delays = ["96ms", "97ms", "98ms", "99ms", "100ms", "101ms", "102ms", "103ms"];
+    let delays = ["97ms", "99ms", "101ms", "103ms"];
     for scheduler in ["minrtt", "stms-a"] {
         let connection =
             format!("cc = \"cubic\"\nscheduler = \"{scheduler}\"\nsend-buffer = \"1MiB\"\nreceive-buffer = \"1MiB\"");
