@@ -93,6 +93,7 @@ pub(crate) fn send_head(queue: &Queue, subflow: Option<&SubflowView>) -> Choice 
 impl Scheduler for MinRtt {
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
         let choice = if queue.has_pending() {
+            self.rescue.on_pending(queue);
             send_head(queue, fastest_for_head(view, queue, |_| true))
         } else if self.config.rescue {
             self.rescue.choose(now, view, queue, |_| true)

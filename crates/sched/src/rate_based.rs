@@ -63,6 +63,7 @@ impl Scheduler for RateBased {
         let config = self.config;
         let available = |subflow: &SubflowView| config.is_available(subflow);
         let choice = if queue.has_pending() {
+            self.rescue.on_pending(queue);
             send_head(queue, fastest_for_head(view, queue, available))
         } else if config.rescue {
             self.rescue.choose(now, view, queue, available)

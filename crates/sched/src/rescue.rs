@@ -2,7 +2,7 @@
 //!
 //! At the end of a transfer, or while the receive window or the sender's memory is full, the application waits for what a slow
 //! subflow carries: a link of 1 Mbit/s may hold the last packets of a download for seconds. An idle subflow carries a copy of what
-//! takes more than four of its own round trips (it has waited for so long, or the holder's round trips last so long), lowest first, each
+//! takes more than four of its own round trips, and 10 ms (it has waited for so long, or the holder's round trips last so long), lowest first, each
 //! segment once.
 //!
 //! It is Raiciu et al.'s opportunistic retransmission (NSDI 2012, mechanism 1; [`crate::opportunistic`]) for more than the oldest segment and
@@ -11,23 +11,28 @@
 use manypath_core::{Duration, SubflowView, Time, View};
 
 use crate::minrtt::fastest;
-use crate::opportunistic::KERNEL_RATIO;
+use crate::opportunistic::{KERNEL_RATIO, is_held_up};
 use crate::queue::{Queue, Segment};
 use crate::scheduler::Choice;
 
 /// Segments that one decision looks at: more than the subflow that is idle has under way itself, for most.
 const SCAN: usize = 1024;
 
+/// Less than this is not long, however short the round trips: acknowledgements may be held back for 5 ms, and threads wake late.
+const LEAST: Duration = Duration::from_millis(10);
+
 /// See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rescue {
+    /// Since when nothing has been pending.
+    since: Option<Time>,
     /// When what waits now has waited for long enough.
     due: Option<Time>,
 }
 
 impl Rescue {
     /// Nothing waits.
-    pub(crate) const NONE: Self = Self { due: None };
+    pub(crate) const NONE: Self = Self { since: None, due: None };
 
     /// When to ask again though nothing has happened: what the last call of [`choose`](Self::choose) left to wait is due for a copy
     /// then.
@@ -35,7 +40,14 @@ impl Rescue {
         self.due
     }
 
-    /// What to do where nothing is pending: the fastest subflow that is available and has room copies the lowest segment that is
+    /// Something is pending. Repairs alone do not say that the writer has more.
+    pub(crate) fn on_pending(&mut self, queue: &Queue) {
+        if !queue.unsent().is_zero() {
+            *self = Self::NONE;
+        }
+    }
+
+    /// What to do where nothing is pending, because the window is full or since a round trip: the fastest subflow that is available and has room copies the lowest segment that is
     /// worth it.
     pub(crate) fn choose(
         &mut self,
@@ -50,7 +62,14 @@ impl Rescue {
         }
         let known = |subflow: &&SubflowView| subflow.srtt.is_some() && subflow.has_room() && available(subflow);
         let Some(idle) = fastest(view.usable().filter(known)) else { return Choice::Wait };
-        let long = idle.srtt.map_or(Duration::MAX, |srtt| srtt.mul_f64(KERNEL_RATIO));
+        let Some(srtt) = idle.srtt else { return Choice::Wait };
+        // A writer that is slower than the paths has nothing pending now and then.
+        let dry = *self.since.get_or_insert(now) + srtt;
+        if now < dry && !is_held_up(queue) {
+            self.due = Some(dry);
+            return Choice::Wait;
+        }
+        let long = srtt.mul_f64(KERNEL_RATIO).max(LEAST);
         let round_trip = |segment: &Segment| view.get(segment.last_subflow).and_then(|holder| holder.srtt);
         for segment in queue.segments().take(SCAN).filter(|held| !held.acked && !held.was_carried_by(idle.id)) {
             let due = segment.sent_at + long;
@@ -76,6 +95,11 @@ mod tests {
     const FAST: SubflowId = SubflowId(0);
     const SLOW: SubflowId = SubflowId(1);
 
+    /// Nothing has been pending for long.
+    fn dry() -> Rescue {
+        Rescue { since: Some(Time::ZERO), due: None }
+    }
+
     #[test]
     fn every_segment_of_a_much_slower_subflow_is_copied_once_and_lowest_first() {
         let mut queue = queue(10, 4);
@@ -83,15 +107,15 @@ mod tests {
             queue.on_assigned(Time::ZERO, segments(segment, segment + 1), subflow);
         }
         let paths = view([subflow(0, 20, 10, 2), subflow(1, 81, 10, 2)]);
-        let mut rescue = Rescue::NONE;
+        let (mut rescue, now) = (dry(), Time::from_millis(20));
         for segment in [1, 3] {
             let range = segments(segment, segment + 1);
             let copy = Choice::Duplicate { subflow: FAST, range, penalise: None };
-            assert_eq!(rescue.choose(Time::ZERO, &paths, &queue, |_| true), copy);
-            assert_eq!(rescue.choose(Time::ZERO, &paths, &queue, |subflow| subflow.id == SLOW), Choice::Wait);
+            assert_eq!(rescue.choose(now, &paths, &queue, |_| true), copy);
+            assert_eq!(rescue.choose(now, &paths, &queue, |subflow| subflow.id == SLOW), Choice::Wait);
             queue.on_assigned(Time::ZERO, range, FAST);
         }
-        assert_eq!((rescue.choose(Time::ZERO, &paths, &queue, |_| true), rescue.due()), (Choice::Wait, None));
+        assert_eq!((rescue.choose(now, &paths, &queue, |_| true), rescue.due()), (Choice::Wait, None));
     }
 
     #[test]
@@ -100,7 +124,7 @@ mod tests {
         queue.on_assigned(Time::ZERO, segments(0, 1), SLOW);
         let mut paths = view([subflow(0, 20, 10, 0), subflow(1, 80, 10, 1)]);
         let at = |paths: &View, time| {
-            let mut rescue = Rescue::NONE;
+            let mut rescue = dry();
             (rescue.choose(time, paths, &queue, |_| true), rescue.due())
         };
         let due = Time::from_millis(80) + Duration::from_nanos(1);
@@ -111,7 +135,25 @@ mod tests {
             assert_eq!(at(&paths, Time::from_millis(80)), (Choice::Wait, Some(due)));
             assert_eq!(at(&paths, due), (copy, None));
         }
+        paths.subflows[0].srtt = Some(Duration::from_micros(100));
+        assert_eq!(at(&paths, Time::from_millis(10)).0, Choice::Wait);
+        assert_eq!(at(&paths, Time::from_millis(11)).0, copy);
         paths.subflows[0].srtt = None;
         assert_eq!(at(&paths, due), (Choice::Wait, None));
+    }
+
+    #[test]
+    fn a_writer_that_pauses_for_less_than_a_round_trip_causes_no_copies() {
+        let fresh = queue(1, 10);
+        let mut queue = queue(1, 10);
+        queue.on_assigned(Time::ZERO, segments(0, 1), SLOW);
+        let paths = view([subflow(0, 20, 10, 0), subflow(1, 300, 10, 1)]);
+        let mut rescue = Rescue::NONE;
+        let at = |ms: u64, rescue: &mut Rescue| rescue.choose(Time::from_millis(ms), &paths, &queue, |_| true);
+        assert_eq!((at(100, &mut rescue), rescue.due()), (Choice::Wait, Some(Time::from_millis(120))));
+        rescue.on_pending(&fresh);
+        assert_eq!((at(110, &mut rescue), rescue.due()), (Choice::Wait, Some(Time::from_millis(130))));
+        assert_eq!(at(129, &mut rescue), Choice::Wait);
+        assert!(matches!(at(130, &mut rescue), Choice::Duplicate { .. }));
     }
 }

@@ -77,11 +77,9 @@ fn check_wait(name: &str, view: &View, queue: &Queue) {
     };
     let srtt: fn(&SubflowView) -> u64 = |subflow| subflow.srtt.map_or(0, Duration::as_nanos);
     // Every rule for waiting is the scheduler's own, as its documentation says.
-    let breaks_its_rule = match name {
-        "minrtt" | "minrtt:rescue=on" | "minrtt-pr" | "linux-default" | "round-robin" | "redundant" => !open.is_empty(),
-        "rate-based" | "rate-based:rescue=on" => {
-            open.iter().any(|subflow| subflow.queued.is_zero() || subflow.pacing.is_none())
-        }
+    let breaks_its_rule = match name.split(':').next().unwrap_or(name) {
+        "minrtt" | "minrtt-pr" | "linux-default" | "round-robin" | "redundant" => !open.is_empty(),
+        "rate-based" => open.iter().any(|subflow| subflow.queued.is_zero() || subflow.pacing.is_none()),
         // They wait for the fastest subflow only: never while it, or its equal, has room.
         "stms-a" | "stms-c" | "blest" | "ecf" | "daps" => {
             let fastest = view.usable().min_by_key(|subflow| (srtt(subflow), subflow.id));
