@@ -38,9 +38,9 @@ fn unknown_controllers_parameters_and_names() {
     assert!(matches!(refused(&request(&["nope"])), Error::Unknown { known, .. } if known.contains("lia")));
     // The second fails: the first goes, too.
     assert!(matches!(refused(&request(&["reno", "nope"])), Error::Unknown { .. }));
-    assert!(matches!(refused(&request(&["lia", "lia:x=1"])), Error::Parameter(SpecError::UnknownParameter { .. })));
+    assert!(matches!(refused(&request(&["lia", "lia:x=1"])), Error::NotInKernel { .. }));
     let all = Request { settings: vec![("x".to_owned(), "1".to_owned())], ..request(&["reno"]) };
-    assert!(matches!(refused(&all), Error::Parameter(SpecError::UnknownParameter { .. })));
+    assert!(matches!(refused(&all), Error::NotInKernel { .. }));
     assert!(matches!(refused(&request(&["balia:alpha=7"])), Error::Parameter(SpecError::BadValue { .. })));
     // The simulator takes it.
     assert!(matches!(refused(&request(&["mp-ol:n=9"])), Error::TooMuch { most: 8, .. }));
@@ -63,7 +63,7 @@ fn what_is_loaded_stays_when_a_second_load_fails() {
     let builtin = Request { name: Some("reno".to_owned()), ..request(&["lia"]) };
     assert!(matches!(engine::load(&builtin), Err(Error::Taken(_))));
 
-    assert!(matches!(engine::set(&loaded.name, &[("x".to_owned(), "1".to_owned())]), Err(Error::Parameter(_))));
+    assert!(matches!(engine::set(&loaded.name, &[("x".to_owned(), "1".to_owned())]), Err(Error::NotInKernel { .. })));
     assert!(matches!(engine::set("no_such", &[]), Err(Error::NotLoaded(_))));
     // One of the two is not loaded: neither is unloaded.
     let both = [loaded.name.clone(), "no_such".to_owned()];
@@ -184,7 +184,7 @@ fn reno_is_ours_where_controllers_are_unloaded_and_set() {
     engine::load(&Request { name: None, ..request(&["reno"]) }).unwrap();
     let set = engine::set("reno", &[("x".to_owned(), "1".to_owned())]);
     let unloaded = engine::unload(&["reno".to_owned()]);
-    assert!(matches!(set, Err(Error::Parameter(SpecError::UnknownParameter { .. }))), "{set:?}");
+    assert!(matches!(set, Err(Error::NotInKernel { .. })), "{set:?}");
     assert_eq!(unloaded.unwrap().controllers, ["mp_reno"]);
     assert!(!available().iter().any(|name| name == "mp_reno"));
 }

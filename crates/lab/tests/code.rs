@@ -99,7 +99,7 @@ fn every_name_has_a_hash_and_takes_the_files_that_it_says() {
     covers(&cc, "reno", &["reno", "hystart", "uncoupled"], &["aimd", "cubic"]);
     let sched = Algorithms::read(&crates().join("sched/src"));
     covers(&sched, "minrtt-pr", &["minrtt_pr", "minrtt", "opportunistic"], &["ecf", "stms"]);
-    covers(&sched, "stms-a", &["stms", "minrtt"], &["opportunistic", "blest"]);
+    covers(&sched, "stms-a", &["stms", "minrtt"], &["minrtt_pr", "blest"]);
     covers(&sched, "rate-based", &["rate_based", "queue"], &["minrtt_pr", "stms"]);
 }
 
