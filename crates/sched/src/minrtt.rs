@@ -16,7 +16,7 @@ use crate::scheduler::{Choice, Scheduler};
 /// Parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Whether a subflow with nothing to send carries copies of what a much slower one holds ([`crate::rescue`]). Linux: no.
+    /// Whether a subflow with nothing to send carries copies of what a much slower one holds (`rescue.rs`). Linux: no.
     pub rescue: bool,
 }
 

@@ -22,7 +22,7 @@ use crate::scheduler::{Choice, Scheduler};
 pub struct Config {
     /// The share of pacing rate times smoothed RTT from which on a subflow has enough queued, in 0..=1. MPCC s6: 0.1.
     pub share: f64,
-    /// Whether a subflow with nothing to send carries copies of what a much slower one holds ([`crate::rescue`]). MPCC: no.
+    /// Whether a subflow with nothing to send carries copies of what a much slower one holds (`rescue.rs`). MPCC: no.
     pub rescue: bool,
 }
 
