@@ -3,7 +3,7 @@
 //! trips lengthen or when a window's acknowledgements take as long as half a round trip, in every slow start.
 //!
 //! Where windows leave spread over a round trip, the sender's clock makes the trains and the second rule is left out; Linux,
-//! which spreads half as far, waits for a whole round trip then.
+//! which spreads a window over half of one in slow start, waits for a whole round trip then.
 //!
 //! HyStart++ (RFC 9406, [`crate::hystart`]) came of it: it keeps the first rule, drops the second and leaves slowly.
 

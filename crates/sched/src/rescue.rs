@@ -1,12 +1,12 @@
 //! Copies of what a much slower subflow carries, while there is nothing else to send.
 //!
 //! At the end of a transfer, or while the receive window or the sender's memory is full, the application waits for what a slow
-//! subflow carries: a link of 1 Mbit/s may hold the last packets of a download for seconds. An idle subflow carries a copy of what
-//! takes more than four of its own round trips, and 10 ms (it has waited for so long, or the holder's round trips last so long), lowest first, each
-//! segment once.
+//! subflow carries: a link of 1 Mbit/s may hold the last packets of a download for seconds. An idle subflow carries a copy of
+//! what takes more than four of its own round trips, and 10 ms (it has waited for so long, or the holder's round trips last so
+//! long), lowest first, each segment once.
 //!
-//! It is Raiciu et al.'s opportunistic retransmission (NSDI 2012, mechanism 1; [`crate::opportunistic`]) for more than the oldest segment and
-//! for the end of a transfer, without the penalty: a controller that sends by rate has no window to halve.
+//! It is Raiciu et al.'s opportunistic retransmission (NSDI 2012, mechanism 1; [`crate::opportunistic`]) for more than the
+//! oldest segment and for the end of a transfer, without the penalty: a controller that sends by rate has no window to halve.
 
 use manypath_core::{Duration, SubflowView, Time, View};
 
@@ -18,7 +18,8 @@ use crate::scheduler::Choice;
 /// Segments that one decision looks at: more than the subflow that is idle has under way itself, for most.
 const SCAN: usize = 1024;
 
-/// Less than this is not long, however short the round trips: acknowledgements may be held back for 5 ms, and threads wake late.
+/// Less than this is not long, however short the round trips: acknowledgements may be held back for 5 ms, and threads wake
+/// late.
 const LEAST: Duration = Duration::from_millis(10);
 
 /// See the module documentation.
@@ -34,8 +35,8 @@ impl Rescue {
     /// Nothing waits.
     pub(crate) const NONE: Self = Self { since: None, due: None };
 
-    /// When to ask again though nothing has happened: what the last call of [`choose`](Self::choose) left to wait is due for a copy
-    /// then.
+    /// When to ask again though nothing has happened: what the last call of [`choose`](Self::choose) left to wait is due for a
+    /// copy then.
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
     }
@@ -47,8 +48,8 @@ impl Rescue {
         }
     }
 
-    /// What to do where nothing is pending, because the window is full or since a round trip: the fastest subflow that is available and has room copies the lowest segment that is
-    /// worth it.
+    /// What to do where nothing is pending, because the window is full or since a round trip: the fastest subflow that is
+    /// available and has room copies the lowest segment that is worth it.
     pub(crate) fn choose(
         &mut self,
         now: Time,
@@ -61,8 +62,8 @@ impl Rescue {
             return Choice::Wait;
         }
         let known = |subflow: &&SubflowView| subflow.srtt.is_some() && subflow.has_room() && available(subflow);
-        let Some(idle) = fastest(view.usable().filter(known)) else { return Choice::Wait };
-        let Some(srtt) = idle.srtt else { return Choice::Wait };
+        let idle = fastest(view.usable().filter(known));
+        let Some((idle, srtt)) = idle.and_then(|idle| Some((idle, idle.srtt?))) else { return Choice::Wait };
         // A writer that is slower than the paths has nothing pending now and then.
         let dry = *self.since.get_or_insert(now) + srtt;
         if now < dry && !is_held_up(queue) {
