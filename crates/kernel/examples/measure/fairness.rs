@@ -19,22 +19,36 @@ const SINGLE: usize = 0;
 /// Run as often as is asked for; the others once, to see them beside these.
 const REPEATED: [&str; 7] = ["reno", "mp_lia", "mp_olia", "mp_balia", "mp_tccc", "mp_mpcc_lat", "mp_uni"];
 
-/// How the kernel sends, which decides who meets a full queue: see docs/kernel.md.
+/// Acknowledgements' way as long as a packet of 1500 bytes keeps the link busy, at most: flows over a drop-tail queue
+/// fall into phases, in which small things decide who meets it full, and this breaks them up (Floyd and Jacobson, 1992).
+const JITTER: &str = "[[link]]\nname = \"shared/back\"\njitter = \"240us\"\n";
+
+/// What else decides who meets a full queue: see docs/kernel.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sending {
-    /// As it does if nothing is said: up to 64 KB at a time, cut into packets below TCP.
+pub(crate) enum Setting {
+    /// As the kernel sends if nothing is said: up to 64 KB at a time, cut into packets below TCP.
     Segments,
+    /// The same, and acknowledgements are on their way for different times.
+    Jitter,
     /// One packet at a time, TCP's and ours.
     Packets,
 }
 
-impl Sending {
+impl Setting {
+    /// All, in the order of the table of [`crate::validation`].
+    pub(crate) const ALL: [Self; 3] = [Self::Segments, Self::Jitter, Self::Packets];
+
     /// The part of the measurements, and the first word of its results' names.
     pub(crate) const fn part(self) -> &'static str {
         match self {
             Self::Segments => "fairness",
+            Self::Jitter => "jitter",
             Self::Packets => "per-packet",
         }
+    }
+
+    fn scenario(self) -> String {
+        SCENARIO.to_owned() + if self == Self::Jitter { JITTER } else { "" }
     }
 }
 
@@ -44,15 +58,15 @@ const fn late_ms(run: u64) -> u64 {
 }
 
 /// The scenario as the simulator runs it: the TCP flow first, as long as it is measured here.
-pub(crate) fn simulated(run: u64) -> String {
+pub(crate) fn simulated(setting: Setting, run: u64) -> String {
     let late = format!("cc = \"reno\"\nstart = \"{}ms\"", late_ms(run));
-    SCENARIO.replacen("90s", "65s\"\nwarmup = \"5s", 1).replacen("cc = \"reno\"", &late, 1)
+    setting.scenario().replacen("90s", "65s\"\nwarmup = \"5s", 1).replacen("cc = \"reno\"", &late, 1)
 }
 
 /// Goodput of the connection over that of the TCP flow, in one run.
-fn ratio(controller: &str, sending: Sending, run: u64, seconds: u64) -> Result<f64, Failure> {
-    let links = links(SCENARIO, run + 1)?;
-    if sending == Sending::Packets {
+fn ratio(controller: &str, setting: Setting, run: u64, seconds: u64) -> Result<f64, Failure> {
+    let links = links(&setting.scenario(), run + 1)?;
+    if setting == Setting::Packets {
         send_single_packets(&links)?;
     }
     let wish = |controller, multipath, port| Wish { multipath, port, ..Wish::of(controller, None) };
@@ -63,8 +77,8 @@ fn ratio(controller: &str, sending: Sending, run: u64, seconds: u64) -> Result<f
     Ok(ours / theirs)
 }
 
-pub(crate) fn measure(session: &mut Session, sending: Sending) -> Result<Outcome, Failure> {
-    let part = sending.part();
+pub(crate) fn measure(session: &mut Session, setting: Setting) -> Result<Outcome, Failure> {
+    let part = setting.part();
     let loaded = Loaded::all(session, part)?;
     let ours = loaded.iter().map(|loaded| (loaded.title.clone(), loaded.name.as_str()));
     let builtin = BUILT_IN.into_iter().filter(|name| session.wants(name)).map(|name| (name.to_owned(), name));
@@ -74,12 +88,12 @@ pub(crate) fn measure(session: &mut Session, sending: Sending) -> Result<Outcome
     writeln!(outcome.table, "| controller | runs | median | least | most |\n|---|---:|---:|---:|---:|")?;
     for (name, controller) in all {
         let repeated = REPEATED.contains(&name.as_str());
-        if sending == Sending::Packets && !repeated {
+        if setting != Setting::Segments && !repeated {
             continue;
         }
         let runs = 0..if repeated { session.runs() } else { 1 };
         let ratios = runs.map(|run| {
-            let measure = || Ok(vec![ratio(controller, sending, run, seconds)?]);
+            let measure = || Ok(vec![ratio(controller, setting, run, seconds)?]);
             session.results.get(&format!("{part}/{name}/{run}"), measure).map(|found| found[0])
         });
         let ratios = ratios.collect::<Result<Vec<_>, _>>()?;

@@ -140,8 +140,9 @@ fn measure(part: &str, session: &mut Session) -> Result<Outcome, Failure> {
     match part {
         "baseline" => baseline::links(session),
         "buffers" => baseline::buffers(session),
-        "fairness" => fairness::measure(session, fairness::Sending::Segments),
-        "per-packet" => fairness::measure(session, fairness::Sending::Packets),
+        "fairness" => fairness::measure(session, fairness::Setting::Segments),
+        "jitter" => fairness::measure(session, fairness::Setting::Jitter),
+        "per-packet" => fairness::measure(session, fairness::Setting::Packets),
         "cpu" => cpu::measure(session),
         "target-rate" => target_rate::measure(session),
         "validation" => validation::measure(session),
@@ -150,7 +151,8 @@ fn measure(part: &str, session: &mut Session) -> Result<Outcome, Failure> {
 }
 
 /// `validation` comes after those that it compares with the simulator.
-const PARTS: [&str; 7] = ["baseline", "buffers", "fairness", "per-packet", "cpu", "target-rate", "validation"];
+const PARTS: [&str; 8] =
+    ["baseline", "buffers", "fairness", "jitter", "per-packet", "cpu", "target-rate", "validation"];
 
 /// The file in the target folder, which this program is two folders below.
 fn kept() -> Result<PathBuf, Failure> {

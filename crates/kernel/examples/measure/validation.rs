@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use crate::fairness::Sending;
+use crate::fairness::Setting;
 use crate::target_rate::manypath;
 use crate::{Failure, Outcome, Session, baseline, fairness};
 
@@ -49,7 +49,7 @@ fn row(outcome: &mut Outcome, what: &str, controller: &str, [simulated, kernel]:
     Ok(())
 }
 
-/// Compares what the parts `baseline`, `fairness` and `per-packet` measured with what the simulator says.
+/// Compares what the parts `baseline`, `fairness`, `jitter` and `per-packet` measured with what the simulator says.
 pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::default();
     writeln!(
@@ -65,8 +65,8 @@ pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
         }
     }
     for (controller, kernel_name) in COMPARED {
-        for sending in [Sending::Segments, Sending::Packets] {
-            shares(session, &mut outcome, sending, controller, kernel_name)?;
+        for setting in Setting::ALL {
+            shares(session, &mut outcome, setting, controller, kernel_name)?;
         }
     }
     Ok(outcome)
@@ -76,21 +76,25 @@ pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
 fn shares(
     session: &Session,
     outcome: &mut Outcome,
-    sending: Sending,
+    setting: Setting,
     controller: &str,
     kernel_name: &str,
 ) -> Result<(), Failure> {
     let (mut simulated, mut kernel) = (Vec::new(), Vec::new());
     for run in 0..5 {
-        let Some(ratio) = session.results.held(&format!("{}/{kernel_name}/{run}", sending.part())) else { break };
+        let Some(ratio) = session.results.held(&format!("{}/{kernel_name}/{run}", setting.part())) else { break };
         kernel.push(ratio / (1.0 + ratio));
-        let rates = simulate(&fairness::simulated(run), controller, run)?;
+        let rates = simulate(&fairness::simulated(setting, run), controller, run)?;
         simulated.push(rates[0] / (rates[0] + rates[1]));
     }
     if kernel.is_empty() {
         return Ok(());
     }
-    let how = if sending == Sending::Packets { ", without segmentation offload" } else { "" };
+    let how = match setting {
+        Setting::Segments => "",
+        Setting::Jitter => ", with jitter",
+        Setting::Packets => ", without segmentation offload",
+    };
     let what = format!("share beside a TCP Reno flow{how}, median of {}", kernel.len());
     row(outcome, &what, controller, [crate::flow::median(&simulated), crate::flow::median(&kernel)])
 }
