@@ -8,7 +8,7 @@
 //! * `--again`: forget what was kept of the parts;
 //! * `--only NAME,NAME`: only these controllers, by their names in the kernel;
 //! * `--rows NAME,NAME`: only these conditions of `baseline` and `buffers`;
-//! * `--runs N`: so many runs of `fairness`, `per-packet` and `target-rate` and rounds of `cpu`, five if nothing is said;
+//! * `--runs N`: so many runs of `fairness`, `jitter`, `per-packet` and `target-rate` and rounds of `cpu`, five if nothing is said;
 //! * `--epoch N`: how many seconds `target-rate` tries each weight, 20 if nothing is said;
 //! * `--short`: a quick look that measures nothing worth keeping.
 
