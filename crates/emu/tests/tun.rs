@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use manypath_emu::tun::{RouteStats, TunConfig, TunError, TunLinks};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -109,11 +110,18 @@ fn an_mptcp_connection_has_one_subflow_a_path() {
     let sent = bytes(8_000_000);
     stream.write_all(&sent).unwrap();
     // Each subflow is a TCP socket; number 01 is "established" (linux/tcp_states.h).
-    let table = links.client().run(|| std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap());
-    let established = table.lines().skip(1).filter(|line| line.split_ascii_whitespace().nth(3) == Some("01")).count();
+    let established = || {
+        let table = links.client().run(|| std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap());
+        table.lines().skip(1).filter(|line| line.split_ascii_whitespace().nth(3) == Some("01")).count()
+    };
+    // The last to join may do so after all is written.
+    let written = Instant::now();
+    while established() < 3 && written.elapsed() < Duration::from_secs(10) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(established(), 3);
     drop(stream);
     assert_eq!(server.join().unwrap(), sent);
-    assert_eq!(established, 3, "{table}");
     let stats = links.stop().unwrap();
     assert!(stats.paths.iter().all(|path| path.forward.delivered.packets > 10), "{stats:?}");
     // The first and the third path are one link.

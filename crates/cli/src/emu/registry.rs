@@ -95,9 +95,7 @@ impl Registration {
         let folder = folder()?;
         let taken = || format!("cannot register the links in {}", folder.display());
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).with_context(taken)?;
-        // Between finding that nobody answers and taking the place no other may do the same.
-        let lock = File::open(&folder).with_context(taken)?;
-        flock(&lock, FlockOperation::LockExclusive).with_context(taken)?;
+        let _alone = lock(&folder).with_context(taken)?;
         let file = folder.join(name.to_string());
         if is_dead(&file) {
             fs::remove_file(&file).with_context(taken)?;
@@ -144,15 +142,16 @@ pub(super) async fn answer(mut stream: UnixStream, text: &str) {
 
 /// The names of the links that are up. Files that nobody answers at are removed.
 pub(super) fn all() -> Result<Vec<Name>> {
-    let entries = match fs::read_dir(folder()?) {
+    let folder = folder()?;
+    let _alone = match lock(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.context("cannot list the links")?,
+        held => held.context("cannot list the links")?,
     };
     let mut names = Vec::new();
-    for entry in entries {
+    for entry in fs::read_dir(folder).context("cannot list the links")? {
         let file = entry.context("cannot list the links")?.path();
         if is_dead(&file) {
-            // Another command may have been faster.
+            // If that fails, the next to look will see the same.
             let _ = fs::remove_file(&file);
         } else if let Some(name) = file.file_name().and_then(|name| name.to_str()?.parse().ok()) {
             names.push(name);
@@ -206,6 +205,14 @@ async fn ask(name: &Name, request: Request) -> Result<UnixStream> {
     stream.write_all(request.word().as_bytes()).await.with_context(unreachable)?;
     stream.shutdown().await.with_context(unreachable)?;
     Ok(stream)
+}
+
+/// Keeps others from looking at the sockets and from making any, as long as the file is held: between its making and its first
+/// listening a socket looks dead, and between finding one dead and taking its place no other may do the same.
+fn lock(folder: &Path) -> io::Result<File> {
+    let held = File::open(folder)?;
+    flock(&held, FlockOperation::LockExclusive)?;
+    Ok(held)
 }
 
 /// Whether there is a socket that nobody listens at.
