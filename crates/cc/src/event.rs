@@ -43,8 +43,8 @@ pub enum Event {
     /// (RFC 5681 s3.1, persistent congestion of RFC 9002 s7.6). Those that follow while nothing is heard, with their backoff,
     /// say nothing new and are not told.
     Timeout {
-        /// The oldest packet had been sent again after a timeout before: the threshold that the first one set is held
-        /// (RFC 5681 s3.1).
+        /// The controller was told of this loss before, by a timeout after which nothing was acknowledged (RFC 5681 s3.1) or by
+        /// the episode of recovery that is not over yet (RFC 9002 appendix B.8, Linux): the threshold set then is held.
         repeated: bool,
     },
     /// The subflow is used again: it is heard after a timeout for which its data was given to others, or it had failed.

@@ -107,7 +107,7 @@ impl Law for Olia {
         let Some(distance) = self.distances.get_mut(id.index()) else { return };
         match event {
             Event::Acked(acked) => distance.since += acked.bytes.as_f64(),
-            Event::Congestion { .. } | Event::Ecn { .. } | Event::Timeout { .. } => {
+            Event::Congestion { .. } | Event::Ecn { .. } | Event::Timeout { repeated: false } => {
                 *distance = Distance { before: distance.since, since: 0.0 };
             }
             _ => {}
@@ -148,6 +148,15 @@ mod tests {
         let found = increases(&mut olia(&[400.0, 100.0]), &windows(&[(20.0, 0.1), (10.0, 0.1)]));
         close(found[0], 2000.0 / 90_000.0);
         close(found[1], 1000.0 / 90_000.0);
+    }
+
+    #[test]
+    fn a_timeout_that_says_nothing_new_leaves_what_was_acknowledged_between_losses() {
+        let (mut olia, mut windows) = (olia(&[100.0]), windows(&[(10.0, 0.1)]));
+        for (repeated, before) in [(true, 100.0), (false, 0.0)] {
+            olia.observe(Time::ZERO, SubflowId(0), &Event::Timeout { repeated }, &mut windows, &View::default());
+            close(olia.distances[0].before, before);
+        }
     }
 
     #[test]

@@ -166,7 +166,13 @@ impl Wvegas {
         }
         member.sum += rtt;
         member.samples += 1.0;
-        if member.rounds.on_ack(acked, delivered) && !acked.app_limited {
+        if !member.rounds.on_ack(acked, delivered) {
+            return;
+        }
+        if acked.app_limited {
+            // What was measured while nothing queued is no part of the next round's mean.
+            (member.sum, member.samples) = (0.0, 0.0);
+        } else {
             self.on_round(id, windows);
         }
     }
@@ -359,6 +365,18 @@ mod tests {
             assert_eq!(learned(&wvegas), (MIN_ALPHA, 0.0, 0.0));
             close(wvegas.members[0].as_ref().unwrap().base_rtt, 0.1);
         }
+    }
+
+    #[test]
+    fn a_round_has_no_samples_of_an_earlier_one_that_the_application_limited() {
+        let (mut wvegas, mut windows, mut view) = learned();
+        let Event::Acked(acked) = crate::aimd::tests::acked(Duration::from_millis(105)) else { unreachable!() };
+        view.subflows[0].delivered += Bytes::new(1000);
+        let event = Event::Acked(Acked { delivered_at_send: Bytes::new(1000), app_limited: true, ..acked });
+        wvegas.observe(Time::ZERO, SubflowId(0), &event, &mut windows, &view);
+        close(wvegas.members[0].as_ref().unwrap().samples, 0.0);
+        acknowledge(&mut wvegas, &mut windows, &mut view, 0, false);
+        close(wvegas.members[0].as_ref().unwrap().samples, 1.0);
     }
 
     #[test]

@@ -181,8 +181,13 @@ INLINE void wvegas_on_ack(const struct step *step, bool limited)
 		return;
 	law->started = 1;
 	law->round_end = step->socket->nxt;
-	if (limited)
+	if (limited) {
 		wvegas_round(step);
+		return;
+	}
+	/* What was measured while nothing queued is no part of the next round's mean. */
+	law->sum = 0;
+	law->samples = 0;
 }
 
 /* The window moves once a round; otherwise only in rounds with too few samples, as Reno's. */

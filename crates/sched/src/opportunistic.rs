@@ -62,7 +62,8 @@ impl Opportunistic {
         })
     }
 
-    /// The first slower subflow that carried the segment and is not in recovery, at most once per RTT of the idle one.
+    /// The first other subflow that carried the segment, if it is slower and not in recovery, at most once per RTT of the idle
+    /// one. Later versions of the kernel go on to the others.
     fn penalty(&mut self, now: Time, view: &View, idle: &SubflowView, oldest: &Segment) -> Option<SubflowId> {
         if self.penalised_at.len() < view.subflows.len() {
             self.penalised_at.resize(view.subflows.len(), None);
@@ -74,7 +75,7 @@ impl Opportunistic {
             return None;
         }
         let slower = |holder: &&SubflowView| holder.srtt.is_some_and(|held| srtt < held) && !holder.in_recovery;
-        let holder = holders(view, idle, oldest).find(slower)?;
+        let holder = holders(view, idle, oldest).next().filter(slower)?;
         *last = Some(now);
         Some(holder.id)
     }

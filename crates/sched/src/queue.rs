@@ -190,6 +190,13 @@ impl Queue {
         self.segments.get(self.segment_index(seq)?)
     }
 
+    /// Whether some of a range that was sent has not been acknowledged. Copies for a path with smaller packets may have cut it.
+    pub fn awaits(&self, range: DataRange) -> bool {
+        self.segments_from(range.start)
+            .take_while(|segment| segment.range.start < range.end)
+            .any(|segment| !segment.acked)
+    }
+
     /// Segments sent and not below the left edge, in order of sequence.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = &Segment> + ExactSizeIterator {
         self.segments.iter()
@@ -450,7 +457,8 @@ impl Queue {
         }
     }
 
-    fn first_unsent(&self) -> DataSeq {
+    /// First sequence number that was never sent.
+    pub fn first_unsent(&self) -> DataSeq {
         self.unsent.ranges().first().map_or(self.admitted, |range| range.start)
     }
 

@@ -185,6 +185,8 @@ impl Duel {
             assert!(buffered <= limit, "the receiver holds more than its window");
             let (consumed, arrived) = (self.ends[end].consumed, self.ends[end].arrivals.total());
             assert_eq!(consumed + buffered, arrived, "the window moves with what was read or dropped");
+            let spanned: u64 = self.ends[end].flows.values().map(|flow| flow.recv.span()).sum();
+            assert_eq!(self.ends[end].spanned, spanned, "what flows span is given back");
         }
     }
 
@@ -217,6 +219,8 @@ impl Duel {
             if *ended {
                 continue;
             }
+            // Some end when all of their data has been handed out, so that their end leaves alone and may overtake it.
+            let at_once = *left == 0 || flow.0 % 4 < 2;
             while *left > 0 {
                 let accepted = self.ends[end].write(now, flow, *left).unwrap();
                 *left -= accepted;
@@ -227,7 +231,7 @@ impl Duel {
             if reset_at.is_some_and(|at| size - *left >= at) {
                 self.ends[end].reset(flow, 1);
                 *ended = true;
-            } else if *left == 0 {
+            } else if *left == 0 && at_once {
                 self.ends[end].finish(flow).unwrap();
                 *ended = true;
             }

@@ -9,7 +9,7 @@ use manypath_sched::{Content, DataAck};
 use crate::acks::{Arrival, most_ranges};
 use crate::config::Carriage;
 use crate::error::ProtocolError;
-use crate::path::Sent;
+use crate::path::{Path, Sent};
 use crate::record::{Ack, Data, DelayReport, PathStatus, Record, SendTime};
 use crate::session::{Session, SessionEvent};
 
@@ -107,9 +107,7 @@ impl Session {
         }
         if sent.range.end > self.queue.left_edge() {
             self.queue.on_copy_ended(sent.range, id, true);
-            if self.config.carriage == Carriage::Datagrams
-                && self.queue.segment_at(sent.range.start).is_some_and(|segment| !segment.acked)
-            {
+            if self.config.carriage == Carriage::Datagrams && self.queue.awaits(sent.range) {
                 let deadline = now + self.delivery_patience();
                 if let Some(path) = self.path_mut(id) {
                     path.undelivered.push_back((deadline, sent.range));
@@ -208,7 +206,9 @@ impl Session {
         }
         if left > left_before && self.config.carriage == Carriage::Datagrams {
             let here = self.view.get(id).and_then(|view| view.srtt);
-            for path in self.paths.iter_mut().flatten().filter(|path| path.id != id) {
+            let subflows = &self.view.subflows;
+            let hears = |path: &Path| subflows[path.id.index()].state == SubflowState::Active && !path.is_silent(now);
+            for path in self.paths.iter_mut().flatten().filter(|path| path.id != id && hears(path)) {
                 let slower = path.rtt.srtt().filter(|srtt| here.is_some_and(|here| *srtt > here));
                 path.ack.on_left_edge(now, left, slower);
                 due = due.into_iter().chain(path.ack.due).min();
@@ -266,7 +266,8 @@ impl Session {
             return Ok(Received::Nothing);
         }
         let abandoned = flow.recv.abandoned;
-        let grown = if abandoned { 0 } else { (data.offset + len).saturating_sub(flow.recv.highest()) };
+        // An end without data spans nothing.
+        let grown = if abandoned || len == 0 { 0 } else { (data.offset + len).saturating_sub(flow.recv.highest()) };
         let span_limit = self.config.receive_window.get();
         #[cfg(test)]
         let span_limit = self.mutation.receive_limit(span_limit);
@@ -377,7 +378,8 @@ impl Session {
         let highest = self.queue.segments().next_back().map_or(self.queue.left_edge(), |segment| segment.range.end);
         let claimed =
             ack.ranges.as_slice().iter().map(|range| range.end).max().map_or(ack.left, |end| end.max(ack.left));
-        if claimed > highest {
+        // Schedulers may have sent behind a gap.
+        if claimed > highest || ack.left > self.queue.first_unsent() {
             return Err(ProtocolError::AckOfUnsent);
         }
         let window_end = ack.window_end;

@@ -209,11 +209,19 @@ impl Session {
 
     /// Turns queued data into a packet, unless it has meanwhile become superfluous.
     fn emit(&mut self, now: Time, index: usize, queued: Queued) -> Option<Outgoing> {
-        let range = DataRange::between(queued.range.start.max(self.queue.left_edge()), queued.range.end);
-        let acked = self.queue.segment_at(range.start).is_some_and(|segment| segment.acked);
-        if range.is_empty() || acked {
+        let mut start = queued.range.start.max(self.queue.left_edge());
+        // Copies for a path with smaller packets may have cut it, and their segments have arrived.
+        while let Some(arrived) =
+            self.queue.segment_at(start).filter(|segment| segment.acked && start < queued.range.end)
+        {
+            start = arrived.range.end;
+        }
+        if start > queued.range.start {
             let id = self.paths[index].as_ref()?.id;
-            self.queue.on_copy_ended(queued.range, id, true);
+            self.queue.on_copy_ended(DataRange::between(queued.range.start, start.min(queued.range.end)), id, true);
+        }
+        let range = DataRange::between(start, queued.range.end);
+        if range.is_empty() {
             return None;
         }
         let content = self.queue.content_at(range)?;

@@ -96,6 +96,8 @@ pub(crate) struct Path {
     recovery_start: Option<Time>,
     /// Whether it began with a congestion mark.
     pub(crate) marked: bool,
+    /// The path has failed, and nothing was acknowledged since: what it loses is the same outage.
+    unanswered: bool,
     /// Packets below this number left in a flight that filled the window.
     window_filled_below: u64,
     loss: Ewma,
@@ -158,6 +160,7 @@ impl Path {
             last_acked_sent_at: None,
             recovery_start: None,
             marked: false,
+            unanswered: false,
             window_filled_below: 0,
             loss: Ewma::new(0.01),
             lost_since_report: 0,
@@ -379,6 +382,7 @@ impl Path {
     ) -> Option<(Sent, Acked)> {
         let sent = self.resolve(number)?;
         self.last_acked_sent_at = Some(sent.sent_at);
+        self.unanswered = false;
         self.pacer.on_acked();
         self.on_alive(now);
         view.in_flight -= sent.bytes;
@@ -422,13 +426,21 @@ impl Path {
 
     /// Whether the loss of a packet that left at `sent_at` begins a recovery episode; if so, it begins now.
     pub(crate) fn begins_episode(&mut self, now: Time, sent_at: Time, view: &mut SubflowView) -> bool {
-        if self.recovery_start.is_some_and(|start| sent_at <= start) {
+        if self.unanswered || self.recovery_start.is_some_and(|start| sent_at <= start) {
             return false;
         }
         self.recovery_start = Some(now);
         self.marked = false;
         view.in_recovery = true;
         true
+    }
+
+    /// Nothing is heard any more: says whether in an episode of recovery. If not one begins, which ends with the first
+    /// acknowledgement.
+    pub(crate) fn times_out(&mut self, now: Time, view: &mut SubflowView) -> bool {
+        self.recovery_start = Some(now);
+        self.unanswered = true;
+        core::mem::replace(&mut view.in_recovery, true)
     }
 
     /// When a packet in flight left; `None` if it is resolved or unknown.
@@ -464,14 +476,13 @@ impl Path {
         self.sent.iter().enumerate().filter(|(_, sent)| !sent.resolved).map(move |(i, _)| PacketNumber(base + i as u64))
     }
 
-    /// The carrier's timer ran out: whatever was under way, no episode of recovery is. Says whether the path was not heard
-    /// since the timer ran out before.
-    pub(crate) fn on_retransmission_timeout(&mut self, view: &mut SubflowView) -> bool {
+    /// The carrier's timer ran out, which ends an episode of recovery. Says whether one was under way, and whether the path
+    /// was not heard since the timer ran out before.
+    pub(crate) fn on_retransmission_timeout(&mut self, view: &mut SubflowView) -> (bool, bool) {
         self.recovering = false;
         self.recovery_start = None;
-        view.in_recovery = false;
         self.pacer.reset();
-        core::mem::replace(&mut self.timed_out, true)
+        (core::mem::take(&mut view.in_recovery), core::mem::replace(&mut self.timed_out, true))
     }
 
     /// What the controller's window comes to: one packet from a timeout until the path is heard (RFC 5681 s3.1, the loss

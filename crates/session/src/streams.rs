@@ -41,7 +41,7 @@ impl Session {
     /// offered to the others.
     pub fn on_retransmission_timeout(&mut self, now: Time, id: SubflowId, repeated: bool, reinject: bool) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
-        let silent = path.on_retransmission_timeout(&mut self.view.subflows[id.index()]);
+        let (told, silent) = path.on_retransmission_timeout(&mut self.view.subflows[id.index()]);
         while let Some((packet, sent)) = self.path(id).and_then(|path| path.oldest()) {
             let sent_at = sent.sent_at;
             self.lose_on_stream(now, id, packet, sent_at);
@@ -54,7 +54,7 @@ impl Session {
         }
         self.stir(Time::ZERO);
         if !silent {
-            self.notify(now, id, &Event::Timeout { repeated });
+            self.notify(now, id, &Event::Timeout { repeated: repeated || told });
         }
     }
 

@@ -105,8 +105,10 @@ impl Session {
 
     fn fail(&mut self, now: Time, id: SubflowId) {
         self.take_back(now, id);
-        self.view.subflows[id.index()].state = SubflowState::Failed;
-        self.notify(now, id, &Event::Timeout { repeated: false });
+        let view = &mut self.view.subflows[id.index()];
+        view.state = SubflowState::Failed;
+        let repeated = self.paths[id.index()].as_mut().is_some_and(|path| path.times_out(now, view));
+        self.notify(now, id, &Event::Timeout { repeated });
         if let Some(path) = self.path_mut(id) {
             let interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
             path.on_failed(now, interval);

@@ -226,6 +226,32 @@ fn a_path_is_probed_again_when_a_probe_was_lost_and_data_was_answered() {
 }
 
 #[test]
+fn a_path_that_falls_silent_twice_halves_its_threshold_once() {
+    let mut session = sender();
+    let packets: Vec<_> = sent(&mut session, Time::ZERO).iter().filter_map(|transmit| transmit.packet).collect();
+    session.on_acked(Time::from_millis(100), FIRST, packets[0]);
+    let window = session.view().subflows[0].cwnd;
+    let mut failures = 0;
+    for ms in 100..4_000 {
+        let now = Time::from_millis(ms);
+        for transmit in sent(&mut session, now) {
+            // Once it answers a probe, and nothing else.
+            if let Record::Ping { token } = transmit.record
+                && failures == 1
+                && ms > 2_000
+            {
+                session.on_record(now, FIRST, &Record::Pong { token }, false).unwrap();
+            }
+        }
+        let failed = |event: &_| matches!(event, manypath_session::SessionEvent::PathFailed(_));
+        failures += std::iter::from_fn(|| session.poll_event()).filter(failed).count();
+    }
+    assert_eq!(failures, 2);
+    // RFC 9002 appendix B.8: what the silence took before the path failed is answered by one reduction.
+    assert_eq!(session.view().subflows[0].ssthresh, window / 2);
+}
+
+#[test]
 fn a_round_trip_beyond_the_timeout_is_learnt_from_probes() {
     const TRIP: u64 = 1_300;
     let mut session = sender();

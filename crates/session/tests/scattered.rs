@@ -10,7 +10,7 @@ fn receiver(carriage: Carriage) -> (Session, SubflowId) {
     let cc = manypath_cc::create(&create("reno"), 1).unwrap();
     let scheduler = manypath_sched::create(&create("minrtt")).unwrap();
     let window = Bytes::new(64 << 20);
-    let config = Config { carriage, receive_window: window, ..Config::new(Role::Server) };
+    let config = Config { carriage, receive_window: window, max_flows: 1_000, ..Config::new(Role::Server) };
     let mut session = Session::new(config, cc, scheduler);
     let id = session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
     (session, id)
@@ -89,4 +89,25 @@ fn pages_that_bytes_are_scattered_over_are_bounded_by_the_window() {
     }
     session.consume_all(Time::ZERO, FlowId(0));
     assert!(keeps(&mut session, FLOWS - 1, PAGE, 1));
+}
+
+/// The end of a flow may leave alone, when all data has, and overtake some of it.
+#[test]
+fn ends_that_overtake_data_take_no_room() {
+    const LATE: u64 = 100_000;
+    let (mut session, id) = receiver(Carriage::Datagrams);
+    let mut seq = 0;
+    let mut keeps = |session: &mut Session, flow: FlowId, offset, len, fin| {
+        let data = Data { flow, seq: DataSeq(seq), offset, len, fin, copy: false, sent: SendTime(0), deadline: None };
+        seq += u64::from(len) + u64::from(fin);
+        session.on_record(Time::ZERO, id, &Record::Data(data), false).unwrap() != Received::Nothing
+    };
+    // Together a window and more.
+    for flow in (0..1_000).map(|flow| FlowId(flow * 2)) {
+        keeps(&mut session, flow, LATE, 0, true);
+        assert!(keeps(&mut session, flow, 0, LATE as u32, false), "{flow:?}");
+        session.consume_all(Time::ZERO, flow);
+        while session.poll_event().is_some() || session.poll_transmit(Time::ZERO).is_some() {}
+    }
+    assert_eq!(session.totals().dropped_records, 0);
 }

@@ -201,6 +201,18 @@ fn timeouts_in_a_row_hold_the_threshold_of_the_first() {
 }
 
 #[test]
+fn a_timeout_in_a_recovery_holds_its_threshold() {
+    let (mut session, _, packets) = sender(1);
+    let now = Time::from_secs_f64(1.0);
+    let window = session.view.subflows[0].cwnd;
+    session.on_recovery(now, FIRST, packets[0][0]);
+    session.on_lost(now, FIRST, packets[0][0]);
+    session.on_retransmission_timeout(now + Duration::from_millis(400), FIRST, false, false);
+    // Linux, tcp_enter_loss: the loss that it finds has been answered.
+    assert_eq!(session.view.subflows[0].ssthresh, window / 2);
+}
+
+#[test]
 fn after_a_timeout_others_may_carry_the_data_until_the_path_is_heard() {
     let (mut session, data, packets) = sender(2);
     let now = Time::from_secs_f64(1.0);
