@@ -139,21 +139,23 @@ impl Momentum {
     /// The factor of this step; it grows while the direction stays and no swing is held.
     fn amplified(&mut self, steps: Steps, goes_on: bool) -> f64 {
         let before = self.amplifier;
-        if goes_on && self.swing > 0 {
-            self.swing -= 1;
-        } else if goes_on {
-            self.amplifier = before.saturating_add(match steps {
-                Steps::Release => 2,
-                Steps::Paper => 1,
-            });
-        }
+        let swings = goes_on && self.swing > 0;
+        self.swing -= u32::from(swings);
         match steps {
-            Steps::Release => 1.0 + f64::from(before),
+            Steps::Release => {
+                if goes_on && !swings {
+                    self.amplifier = before.saturating_add(2);
+                }
+                1.0 + f64::from(before)
+            }
             // Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision.
-            Steps::Paper => match f64::from(self.amplifier) + 1.0 {
-                n if n <= 3.0 => n,
-                n => 2.0 * n - 3.0,
-            },
+            Steps::Paper => {
+                self.amplifier = if swings { before.max(1) } else { before.saturating_add(1) };
+                match f64::from(self.amplifier) {
+                    n if n <= 3.0 => n,
+                    n => 2.0 * n - 3.0,
+                }
+            }
         }
     }
 
@@ -459,8 +461,8 @@ impl Ascent {
     fn low(&self, omega: f64) -> f64 {
         let (low, least) = (self.base - omega, self.config.min_rate);
         match self.config.low {
-            Low::Half if low < least => (self.base / 2.0).max(least),
-            Low::Least | Low::Half => low.max(least),
+            Low::Half => low.max(self.base / 2.0).max(least),
+            Low::Least => low.max(least),
         }
     }
 

@@ -178,16 +178,20 @@ INLINE u32 fewest_notches(real wanted, u32 now, real total)
 INLINE u64 momentum_amplified(struct momentum *momentum, bool goes_on)
 {
 	u64 n = (u64)momentum->amplifier + 1;
+	bool swings = goes_on && momentum->swing;
 
-	if (goes_on && momentum->swing)
+	if (swings)
 		momentum->swing--;
-	else if (goes_on)
-		momentum->amplifier += tunables.steps == STEPS_PAPER ? 1 : 2;
 	/* MPCC's release grows after the step. */
-	if (tunables.steps != STEPS_PAPER)
+	if (tunables.steps != STEPS_PAPER) {
+		if (goes_on && !swings)
+			momentum->amplifier += 2;
 		return n;
+	}
 	/* Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision. */
-	n = (u64)momentum->amplifier + 1;
+	if (!swings || !momentum->amplifier)
+		momentum->amplifier++;
+	n = momentum->amplifier;
 	return n > 3 ? 2 * n - 3 : n;
 }
 
@@ -253,9 +257,9 @@ SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, rea
 	/* MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give. */
 	omega = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.omega_ppm));
 	ascent->others = others;
-	ascent->low = real_sub(ascent->base, omega);
-	if (ascent->low < least)
-		ascent->low = tunables.low == LOW_HALF ? real_max(real_shift(ascent->base, -1), least) : least;
+	ascent->low = real_max(real_sub(ascent->base, omega), least);
+	if (tunables.low == LOW_HALF)
+		ascent->low = real_max(ascent->low, real_shift(ascent->base, -1));
 	ascent->high = real_max(real_min(real_add(ascent->base, omega), MAX_RATE), real_add(ascent->low, omega));
 	/* Within each pair the order is random, so that a trend of the path does not always favour one side. */
 	ascent->highs = (path->random & 1 ? 1 : 2) | (path->random & 2 ? 4 : 8);

@@ -249,12 +249,20 @@ INLINE void monitor_begin(struct monitor *monitor, const struct path_view *path,
 	interval->regression.yy = 0;
 }
 
-/* Whether the open interval has lasted long enough and has its packets. */
+/*
+ * Whether the open interval has lasted long enough and has its packets. It begins with the first of them: until that leaves, what a
+ * faster rate has on its way fills the window, or the pacing of a slower one holds it back, and that time tells nothing of this rate.
+ * Until its first sample tells when that was, the last acknowledgement before stands for it.
+ */
 INLINE bool monitor_is_due(struct monitor *monitor, const struct path_view *path, u32 min_packets)
 {
 	struct interval *open = open_interval(monitor);
 
-	return open && path->now_us - open->start_us >= open->length_us && path->segs_out - open->first >= min_packets;
+	if (!open)
+		return false;
+	if (path->segs_out == open->first)
+		open->start_us = path->now_us;
+	return path->now_us - open->start_us >= open->length_us && path->segs_out - open->first >= min_packets;
 }
 
 /* Gives a round-trip time to the interval in which its packet left. */
@@ -271,6 +279,8 @@ SHARED u32 monitor_sample(struct monitor *monitor, const struct path_view *path)
 			break;
 		if (path->sent_at_us >= interval->start_us &&
 		    (!interval->closed_us || path->sent_at_us < interval->closed_us)) {
+			if (!interval->regression.n)
+				interval->start_us = path->sent_at_us;
 			regression_add(&interval->regression, path->sent_at_us, path->rtt_us);
 			break;
 		}

@@ -43,7 +43,7 @@ pub enum SlowStart {
 pub enum Low {
     /// The smallest rate.
     Least,
-    /// Half of the own rate, the most that a step takes away.
+    /// Half of the own rate at least, the most that a step takes away.
     Half,
 }
 

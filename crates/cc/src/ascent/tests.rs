@@ -120,7 +120,8 @@ fn a_slow_subflow_has_no_rate_so_far_below_its_own() {
     close(low(Low::Least, 1.0, 100.0), 0.2);
     close(low(Low::Half, 1.0, 100.0), 0.5);
     close(low(Low::Half, 0.3, 100.0), 0.2);
-    close(low(Low::Half, 10.0, 100.0), 4.5);
+    close(low(Low::Half, 10.0, 100.0), 5.0);
+    close(low(Low::Half, 20.0, 100.0), 14.0);
 }
 
 #[test]
@@ -255,6 +256,11 @@ fn the_amplifier_of_the_paper() {
     let mut momentum = Momentum::default();
     // m = 1, 2, 3, 2*4 - 3 = 5, 7.
     for m in [1.0, 2.0, 3.0, 5.0, 7.0] {
+        close(momentum.step(&config, 0.5, 100.0, 100.0), 0.5 * m);
+    }
+    // Moving ended: the count begins anew, whichever way probing points.
+    momentum.turn(&config);
+    for m in [1.0, 2.0] {
         close(momentum.step(&config, 0.5, 100.0, 100.0), 0.5 * m);
     }
 }
