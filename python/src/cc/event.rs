@@ -30,8 +30,8 @@ pub(crate) enum Event {
     Congestion { sent_at_s: f64 },
     /// A congestion mark began a recovery episode: once a round trip at most.
     Ecn { sent_at_s: f64 },
-    /// A retransmission timeout: everything in flight is given up. `repeated`: what it was for had been sent again after a
-    /// timeout before.
+    /// A retransmission timeout: everything in flight is given up. `repeated`: the controller was told of this loss before, by
+    /// a timeout or by the episode of recovery under way, and holds its threshold.
     #[pyo3(constructor = (repeated = false))]
     Timeout { repeated: bool },
     /// The subflow is heard again after a timeout.
