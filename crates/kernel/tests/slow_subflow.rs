@@ -2,8 +2,6 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-// Other tests need the rest of it.
-#[allow(dead_code)]
 mod twin;
 
 use std::collections::VecDeque;

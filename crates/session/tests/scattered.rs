@@ -94,7 +94,7 @@ fn pages_that_bytes_are_scattered_over_are_bounded_by_the_window() {
 /// The end of a flow may leave alone, when all data has, and overtake some of it.
 #[test]
 fn ends_that_overtake_data_take_no_room() {
-    const LATE: u64 = 100_000;
+    const LATE: u32 = 100_000;
     let (mut session, id) = receiver(Carriage::Datagrams);
     let mut seq = 0;
     let mut keeps = |session: &mut Session, flow: FlowId, offset, len, fin| {
@@ -104,8 +104,8 @@ fn ends_that_overtake_data_take_no_room() {
     };
     // Together a window and more.
     for flow in (0..1_000).map(|flow| FlowId(flow * 2)) {
-        keeps(&mut session, flow, LATE, 0, true);
-        assert!(keeps(&mut session, flow, 0, LATE as u32, false), "{flow:?}");
+        keeps(&mut session, flow, LATE.into(), 0, true);
+        assert!(keeps(&mut session, flow, 0, LATE, false), "{flow:?}");
         session.consume_all(Time::ZERO, flow);
         while session.poll_event().is_some() || session.poll_transmit(Time::ZERO).is_some() {}
     }
