@@ -197,6 +197,16 @@ mod tests {
     }
 
     #[test]
+    fn the_first_other_holder_is_penalised_or_nobody() {
+        let mut paths = view([subflow(0, 20, 10, 2), subflow(1, 200, 10, 1), subflow(2, 300, 10, 1)]);
+        let mut queue = held_up();
+        queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(2));
+        assert_eq!(Opportunistic::new(KERNEL_RATIO).choose(at(0), &paths, &queue), copy(Some(SLOW)));
+        paths.subflows[1].in_recovery = true;
+        assert_eq!(Opportunistic::new(KERNEL_RATIO).choose(at(0), &paths, &queue), copy(None));
+    }
+
+    #[test]
     fn the_next_owner_of_an_id_may_penalise_at_once() {
         let mut pr = Opportunistic::new(KERNEL_RATIO);
         let paths = view([subflow(0, 20, 10, 2), subflow(1, 200, 10, 1)]);

@@ -437,8 +437,7 @@ impl Path {
 
     /// Nothing is heard any more: says whether in an episode of recovery. If not one begins, which ends with the first
     /// acknowledgement.
-    pub(crate) fn times_out(&mut self, now: Time, view: &mut SubflowView) -> bool {
-        self.recovery_start = Some(now);
+    pub(crate) fn times_out(&mut self, view: &mut SubflowView) -> bool {
         self.unanswered = true;
         core::mem::replace(&mut view.in_recovery, true)
     }

@@ -107,7 +107,7 @@ impl Session {
         self.take_back(now, id);
         let view = &mut self.view.subflows[id.index()];
         view.state = SubflowState::Failed;
-        let repeated = self.paths[id.index()].as_mut().is_some_and(|path| path.times_out(now, view));
+        let repeated = self.paths[id.index()].as_mut().is_some_and(|path| path.times_out(view));
         self.notify(now, id, &Event::Timeout { repeated });
         if let Some(path) = self.path_mut(id) {
             let interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);

@@ -62,6 +62,21 @@ fn windows_leave_by_a_path_that_is_heard() {
 }
 
 #[test]
+fn a_path_that_says_nothing_is_not_told_how_far_the_other_is() {
+    let mut session = receiver();
+    let mut told = 0;
+    for number in 0..20_000 {
+        let now = Time::from_millis(1 + number);
+        receive(&mut session, now, if number < 5_000 { FIRST } else { SECOND }, number);
+        let transmits = sent(&mut session, now);
+        answer(&mut session, now, SECOND, &transmits);
+        let acks = transmits.iter().filter(|transmit| matches!(transmit.record, Record::Ack { .. }));
+        told += acks.filter(|transmit| transmit.subflow == FIRST && number >= 10_000).count();
+    }
+    assert_eq!(told, 0);
+}
+
+#[test]
 fn a_window_is_repeated_on_the_path_it_was_asked_for() {
     let (mut session, now) = (receiver(), Time::from_millis(1));
     receive(&mut session, now, FIRST, 0);

@@ -1,0 +1,98 @@
+//! What schedulers may do that others seldom do: data sent behind a gap, and copies for a path with smaller packets.
+
+use std::collections::VecDeque;
+
+use manypath_core::{AlgorithmSpec, Bytes, DataRange, DataSeq, SubflowId, Time, View};
+use manypath_sched::{Choice, Queue, Scheduler};
+use manypath_session::record::{Ack, AckRanges, Data, Record};
+use manypath_session::{Config, PathInit, ProtocolError, Role, Session, Transmit};
+
+const WIDE: SubflowId = SubflowId(0);
+const NARROW: SubflowId = SubflowId(1);
+
+/// Does what it is told, and then waits.
+#[derive(Debug)]
+struct Scripted(VecDeque<Choice>);
+
+impl Scheduler for Scripted {
+    fn pick(&mut self, _now: Time, _view: &View, _queue: &Queue) -> Choice {
+        self.0.pop_front().unwrap_or(Choice::Wait)
+    }
+
+    fn reason(&self) -> &'static str {
+        "it was told to"
+    }
+}
+
+fn range(start: u64, end: u64) -> DataRange {
+    DataRange::between(DataSeq(start), DataSeq(end))
+}
+
+fn send(subflow: SubflowId, range: DataRange) -> Choice {
+    Choice::Send { subflow, range }
+}
+
+fn copy(subflow: SubflowId, range: DataRange) -> Choice {
+    Choice::Duplicate { subflow, range, penalise: None }
+}
+
+/// A sender over a path of 1400 and one of 1000 bytes, with 10 kB to send.
+fn sender(script: impl Into<VecDeque<Choice>>) -> Session {
+    let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+    let mut session = Session::new(Config::new(Role::Client), cc, Box::new(Scripted(script.into())));
+    for size in [1_400, 1_000] {
+        session.add_path(Time::ZERO, PathInit::new(Bytes::new(size))).unwrap();
+    }
+    let flow = session.open_flow().unwrap();
+    assert_eq!(session.write(Time::ZERO, flow, 10_000).unwrap(), 10_000);
+    session
+}
+
+/// The data packets that leave now.
+fn sent(session: &mut Session, now: Time) -> Vec<(Transmit, Data)> {
+    session.on_timeout(now);
+    let all = std::iter::from_fn(|| session.poll_transmit(now));
+    all.filter_map(|transmit| if let Record::Data(data) = transmit.record { Some((transmit, data)) } else { None })
+        .collect()
+}
+
+fn acknowledge(session: &mut Session, left: u64, arrived: &[DataRange]) -> Result<(), ProtocolError> {
+    let mut ranges = AckRanges::new();
+    assert!(arrived.iter().all(|range| ranges.push(*range)));
+    let ack = Ack { left: DataSeq(left), window_end: DataSeq(1 << 24), ranges };
+    session.on_record(Time::from_millis(1), NARROW, &Record::Ack(ack), false).map(|_| ())
+}
+
+#[test]
+fn nothing_is_acknowledged_beyond_a_gap_of_unsent_data() {
+    let mut session = sender([send(WIDE, range(3_000, 4_000))]);
+    assert_eq!(sent(&mut session, Time::ZERO).len(), 1);
+    acknowledge(&mut session, 0, &[range(3_000, 4_000)]).unwrap();
+    assert_eq!(acknowledge(&mut session, 3_500, &[]), Err(ProtocolError::AckOfUnsent));
+}
+
+#[test]
+fn what_a_copy_did_not_bring_leaves_all_the_same() {
+    // A gap holds the left edge, the wide path's carrier takes nothing, and the narrow path brings half of what waits there.
+    let mut session =
+        sender([send(NARROW, range(0, 900)), send(WIDE, range(900, 2_100)), copy(NARROW, range(900, 1_500))]);
+    session.set_carrier_ready(WIDE, false);
+    assert_eq!(sent(&mut session, Time::ZERO).len(), 2);
+    acknowledge(&mut session, 0, &[range(900, 1_500)]).unwrap();
+    session.set_carrier_ready(WIDE, true);
+    let rest: Vec<_> = sent(&mut session, Time::from_millis(1)).iter().map(|(_, data)| data.range()).collect();
+    assert_eq!(rest, [range(1_500, 2_100)]);
+}
+
+#[test]
+fn what_the_carrier_delivered_and_the_session_did_not_is_sent_again_to_its_end() {
+    let mut session = sender([send(WIDE, range(0, 1_200)), copy(NARROW, range(0, 900))]);
+    let packets = sent(&mut session, Time::ZERO);
+    assert_eq!(packets.len(), 2);
+    // The receiver's session dropped what the wide path's carrier acknowledges now.
+    acknowledge(&mut session, 900, &[]).unwrap();
+    session.on_acked(Time::from_millis(1), WIDE, packets[0].0.packet.unwrap());
+    assert!(session.queue().lost_segment().is_none());
+    session.on_timeout(Time::from_millis(10_000));
+    assert_eq!(session.queue().lost_segment().map(|lost| lost.range), Some(range(900, 1_200)));
+}
