@@ -13,32 +13,18 @@ use manypath_core::{AlgorithmSpec, Bytes, Params, SubflowId, SubflowView, Time};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use twin::intervals::{Interval, MSS, SRTT};
-use twin::{Dice, Group, PacedController, PathView, Values, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value};
+use twin::{
+    AscentState, Dice, Group, PacedController, PathView, Values, Worst, mp_mpcc_lat, mp_mpcc_loss, real, value,
+};
 
 const STEPS: u64 = 100_000;
 /// Rates and utilities are given to the last place of 32 bits; steps are differences of rates, and come of differences of utilities.
 const LAST_PLACE: f64 = 4e-9;
 
-/// `enum ascent_phase`.
-const PROBING: u32 = 1;
-
-/// The head of `struct ascent`; the rest is not looked at.
-#[derive(Clone, Debug)]
-#[repr(C)]
-struct State {
-    phase: u32,
-    epoch: u32,
-    rate: u64,
-    base: u64,
-    published: u64,
-    others: u64,
-    rest: [u64; 1000],
-}
-
 /// Both implementations of one subflow's ascent.
 struct Pair<'a> {
     ours: Ascent,
-    theirs: Box<State>,
+    theirs: Box<AscentState>,
     controller: &'a PacedController,
     view: SubflowView,
     /// Draws what `ours` draws.
@@ -53,10 +39,9 @@ impl<'a> Pair<'a> {
         let random = Seeds::new(seed).generator(SubflowId(0));
         let mut view = SubflowView::new(SubflowId(0), Bytes::new(MSS));
         view.srtt = Some(SRTT);
-        let zero = State { phase: 0, epoch: 0, rate: 0, base: 0, published: 0, others: 0, rest: [0; 1000] };
         let mut pair = Self {
             ours: Ascent::new(config, random.clone(), init),
-            theirs: Box::new(zero),
+            theirs: Box::new(AscentState::NEW),
             controller,
             view,
             random,
@@ -161,7 +146,7 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
             let shown = Interval::draw(&mut dice, pair.rate().min(before));
             let epoch = pair.theirs.epoch;
             pair.interval(shown, index, others);
-            let goes_on = pair.theirs.phase == PROBING && pair.theirs.epoch == epoch;
+            let goes_on = pair.theirs.phase == AscentState::PROBING && pair.theirs.epoch == epoch;
             index = if goes_on { index + 1 } else { 0 };
             pair.compare(name, before, their_before, goes_on, &mut worst);
         }
@@ -224,8 +209,7 @@ fn mpcc_latency() {
 fn windows_of_short_round_trips_have_room_for_what_is_sent_at_once() {
     // SAFETY: what is asked for depends on no tunables.
     let controller = unsafe { &mp_mpcc_lat };
-    let mut state =
-        State { phase: 0, epoch: 0, rate: real(1_000.0), base: 0, published: 0, others: 0, rest: [0; 1000] };
+    let mut state = AscentState { rate: real(1_000.0), ..AscentState::NEW };
     let mut window = |srtt_us| {
         let path = PathView { srtt_us, mss: MSS as u32, ..PathView::default() };
         controller.limits(&mut state, &path).1

@@ -6,7 +6,7 @@ mod twin;
 
 use std::collections::VecDeque;
 
-use twin::{Dice, Group, PathView, mp_mpcc_lat, real, value};
+use twin::{AscentState, Dice, Group, PathView, mp_mpcc_lat, real, value};
 
 const MSS: u32 = 1_428;
 const RTT_US: u64 = 30_000;
@@ -14,27 +14,14 @@ const RTT_US: u64 = 30_000;
 const PIECE: u32 = 2;
 /// What the other subflows send, Mbit/s.
 const OTHERS: f64 = 90.0;
-/// `enum ascent_phase`.
-const PROBING: u32 = 1;
-
-/// The head of `struct ascent`; the rest is not looked at.
-#[repr(C)]
-struct State {
-    phase: u32,
-    epoch: u32,
-    rate: u64,
-    base: u64,
-    rest: [u64; 1000],
-}
-
 /// The base rate of a subflow after some seconds, which began to probe at `base`. Nothing is lost, nothing queues, and data waits at
 /// all times.
 fn climbs_to(base: f64, seconds: u64) -> f64 {
     // SAFETY: nobody sets its tunables here.
     let controller = unsafe { &mp_mpcc_lat };
-    let mut state = State { phase: 0, epoch: 0, rate: 0, base: 0, rest: [0; 1000] };
+    let mut state = AscentState::NEW;
     controller.join(&mut state);
-    (state.phase, state.base) = (PROBING, real(base));
+    (state.phase, state.base) = (AscentState::PROBING, real(base));
     let mut group = Group { used: 3, ..Group::default() };
     group.members[1].law[0] = real(OTHERS);
     let mut path = PathView { mss: MSS, srtt_us: RTT_US as u32, backlogged: 1, may_grow: 1, ..PathView::default() };

@@ -162,6 +162,26 @@ pub struct PacedController {
     window: unsafe extern "C" fn(*const u8, *const PathView) -> u64,
 }
 
+/// The head of `struct ascent` of `bpf/ascent.h`; the rest is not looked at.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct AscentState {
+    pub phase: u32,
+    pub epoch: u32,
+    pub rate: Real,
+    pub base: Real,
+    pub published: Real,
+    pub others: Real,
+    pub rest: [u64; 1000],
+}
+
+impl AscentState {
+    /// Before it joins.
+    pub const NEW: Self = Self { phase: 0, epoch: 0, rate: 0, base: 0, published: 0, others: 0, rest: [0; 1000] };
+    /// `enum ascent_phase`.
+    pub const PROBING: u32 = 1;
+}
+
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
 const ASCENT_TUNABLES: [&str; 20] = [
     "loss_weight_ppm",
