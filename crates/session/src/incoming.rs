@@ -127,12 +127,22 @@ impl Session {
             self.lose_on_stream(now, id, packet, sent_at);
             return;
         }
+        self.lose(now, id, packet, sent_at);
+        if let Some(Some(path)) = self.paths.get_mut(id.index()) {
+            path.on_word_of_loss();
+        }
+    }
+
+    /// A data packet is lost, as the carrier says or as a silence tells.
+    pub(crate) fn lose(&mut self, now: Time, id: SubflowId, packet: PacketNumber, sent_at: Time) {
+        let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         let view = &mut self.view.subflows[id.index()];
         if path.begins_episode(now, sent_at, view) {
             self.notify(now, id, &Event::Congestion { sent_at });
         }
         if let Some(sent) = self.resolve_lost(id, packet) {
             self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
+            self.take_back_excess(id);
         }
     }
 

@@ -222,6 +222,14 @@ impl Path {
         self.awaiting_since = (!self.sent.is_empty()).then_some(now);
     }
 
+    /// The carrier knows what became of a packet. With nothing under way that could be answered, what leaves next begins a
+    /// silence of its own.
+    pub(crate) fn on_word_of_loss(&mut self) {
+        if self.sent.is_empty() && self.probes.is_empty() {
+            self.awaiting_since = None;
+        }
+    }
+
     /// What no probe carried for long.
     pub(crate) fn next_token(&mut self) -> u32 {
         self.last_token = self.last_token.wrapping_add(1);

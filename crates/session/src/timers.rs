@@ -98,8 +98,9 @@ impl Session {
             if path.oldest_lost_at() > now {
                 return;
             }
-            let Some((packet, _)) = path.oldest() else { return };
-            self.on_lost(now, id, packet);
+            let Some((packet, sent)) = path.oldest() else { return };
+            let sent_at = sent.sent_at;
+            self.lose(now, id, packet, sent_at);
         }
     }
 
@@ -147,6 +148,21 @@ impl Session {
     pub(crate) fn take_back_unsent(&mut self, id: SubflowId) {
         while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
             self.view.subflows[id.index()].queued -= queued.bytes;
+            self.waiting -= 1;
+            self.give_up(queued.range, id);
+        }
+    }
+
+    /// Takes back the last of what a path was given, as far as its window has shrunk below it: what was lost is pending and
+    /// goes first, in place of waiting for round trips of what follows it.
+    pub(crate) fn take_back_excess(&mut self, id: SubflowId) {
+        while let Some(Some(path)) = self.paths.get_mut(id.index()) {
+            let view = &mut self.view.subflows[id.index()];
+            if view.in_flight + view.queued <= view.cwnd {
+                return;
+            }
+            let Some(queued) = path.queue.pop_back() else { return };
+            view.queued -= queued.bytes;
             self.waiting -= 1;
             self.give_up(queued.range, id);
         }

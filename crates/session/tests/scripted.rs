@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use manypath_core::{AlgorithmSpec, Bytes, DataRange, DataSeq, SubflowId, Time, View};
 use manypath_sched::{Choice, Queue, Scheduler};
 use manypath_session::record::{Ack, AckRanges, Data, Record};
-use manypath_session::{Config, PathInit, ProtocolError, Role, Session, Transmit};
+use manypath_session::{Config, PathInit, ProtocolError, Role, Session, SessionEvent, Transmit};
 
 const WIDE: SubflowId = SubflowId(0);
 const NARROW: SubflowId = SubflowId(1);
@@ -95,4 +95,32 @@ fn what_the_carrier_delivered_and_the_session_did_not_is_sent_again_to_its_end()
     assert!(session.queue().lost_segment().is_none());
     session.on_timeout(Time::from_millis(10_000));
     assert_eq!(session.queue().lost_segment().map(|lost| lost.range), Some(range(900, 1_200)));
+}
+
+#[test]
+fn what_a_smaller_window_does_not_let_leave_is_taken_back() {
+    // The probe of a new path leaves in between.
+    let mut script = vec![send(WIDE, range(0, 1_300)), Choice::Wait, Choice::Wait];
+    script.extend((1..7).map(|number| send(WIDE, range(number * 1_300, (number + 1) * 1_300))));
+    let mut session = sender(script);
+    let first = sent(&mut session, Time::ZERO)[0].0.packet.unwrap();
+    session.set_carrier_ready(WIDE, false);
+    assert_eq!(sent(&mut session, Time::ZERO).len(), 0);
+    let view = |session: &Session| session.view().subflows[WIDE.index()].clone();
+    let queued = view(&session).queued;
+    assert!(queued >= Bytes::new(6 * 1_300), "{queued:?}");
+    session.on_lost(Time::from_millis(1), WIDE, first);
+    assert!(view(&session).queued < queued && view(&session).queued <= view(&session).cwnd);
+    // What was lost goes first, and the last of what was given is pending again.
+    assert_eq!(session.queue().lost_segment().map(|lost| lost.range), Some(range(0, 1_300)));
+}
+
+#[test]
+fn a_path_is_not_silent_for_what_is_known_to_be_lost() {
+    let mut session = sender([send(WIDE, range(0, 1_300)), send(WIDE, range(1_300, 2_600))]);
+    let packets = sent(&mut session, Time::ZERO);
+    session.on_acked(Time::from_millis(50), WIDE, packets[1].0.packet.unwrap());
+    session.on_lost(Time::from_millis(50), WIDE, packets[0].0.packet.unwrap());
+    (50..900).for_each(|ms| drop(sent(&mut session, Time::from_millis(ms))));
+    assert!(std::iter::from_fn(|| session.poll_event()).all(|event| !matches!(event, SessionEvent::PathFailed(_))));
 }
