@@ -81,6 +81,8 @@ struct Inner {
     bare: u64,
     /// Data records under way, by QUIC packet number; `None`: resolved.
     under_way: VecDeque<(u64, Option<PacketNumber>)>,
+    /// The record acknowledged last: noq reports the marks that an acknowledgement counts after all that it acknowledges.
+    last_acked: Option<PacketNumber>,
     news: News,
     /// Datagrams given to noq and not yet written.
     queued: usize,
@@ -114,12 +116,23 @@ impl Inner {
                 break;
             }
             if let Some(record) = record.take() {
-                self.news.fates.push(fate(record));
+                let fate = fate(record);
+                if matches!(fate, Fate::Acked(_)) {
+                    self.last_acked = Some(record);
+                }
+                self.news.fates.push(fate);
             }
         }
         while self.under_way.front().is_some_and(|(_, record)| record.is_none()) {
             self.under_way.pop_front();
         }
+    }
+
+    /// The connection has migrated: noq never reports about what was sent before.
+    fn abandon(&mut self) {
+        let orphans = self.under_way.drain(..).filter_map(|(_, record)| record);
+        self.news.fates.extend(orphans.map(Fate::Lost));
+        self.last_acked = None;
     }
 }
 
@@ -158,6 +171,18 @@ impl Reports {
         let inner = &mut *self.lock();
         inner.news.fates.extend(inner.written.drain(..).map(Fate::Lost));
         inner.carries = false;
+        self.notify.notify_one();
+    }
+
+    /// noq has a path, with packets of this size: its first, or one that a migration led to.
+    fn on_path(&self, mtu: usize) {
+        let inner = &mut *self.lock();
+        if inner.mtu != 0 {
+            inner.abandon();
+            inner.news.mtu_changed = true;
+            self.notify.notify_one();
+        }
+        inner.mtu = mtu;
     }
 
     /// A packet was acknowledged.
@@ -234,9 +259,11 @@ impl fmt::Debug for Reporter {
 #[derive(Debug)]
 pub(crate) struct ReporterFactory(pub(crate) Arc<Reports>);
 
+/// noq makes a controller when the connection begins, and again when the peer's address has changed so that it takes the path
+/// for a new one; where it takes it for the same, it clones the controller.
 impl ControllerFactory for ReporterFactory {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        self.0.lock().mtu = usize::from(current_mtu);
+        self.0.on_path(usize::from(current_mtu));
         Box::new(Reporter { reports: Arc::clone(&self.0) })
     }
 }
@@ -275,12 +302,11 @@ impl Controller for Reporter {
         _is_persistent_congestion: bool,
         is_ecn: bool,
         _lost_bytes: u64,
-        largest: u64,
+        _largest: u64,
     ) {
         let inner = &mut *self.reports.lock();
         if is_ecn {
-            let end = inner.under_way.partition_point(|(number, _)| *number <= largest);
-            if let Some(record) = inner.under_way.range(..end).rev().find_map(|(_, record)| *record) {
+            if let Some(record) = inner.last_acked {
                 inner.news.fates.push(Fate::Marked(record));
             }
         }
@@ -306,11 +332,9 @@ impl Controller for Reporter {
         metrics
     }
 
-    /// noq clones the controller when the connection migrates, and never reports about what was sent before.
+    /// noq clones the controller when the connection migrates.
     fn clone_box(&self) -> Box<dyn Controller> {
-        let inner = &mut *self.reports.lock();
-        let orphans = inner.under_way.drain(..).filter_map(|(_, record)| record);
-        inner.news.fates.extend(orphans.map(Fate::Lost));
+        self.reports.lock().abandon();
         self.reports.notify.notify_one();
         Box::new(Self { reports: Arc::clone(&self.reports) })
     }
@@ -410,7 +434,27 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_falls_on_the_latest_record_that_may_have_caused_it() {
+    fn a_path_that_noq_takes_for_a_new_one_begins_anew() {
+        let reports = Arc::new(Reports::default());
+        let mut first = controller(&reports);
+        first.on_mtu_update(1452);
+        let mut news = News::default();
+        reports.take(&mut news);
+        write(&reports, Some(0));
+        first.on_packet_sent(Instant::now(), 1200, 7);
+        // The peer's address has changed: what was under way is not reported, and packets are as small as at first.
+        let mut migrated = controller(&reports);
+        reports.take(&mut news);
+        assert!(news.mtu_changed);
+        assert_eq!(news.fates, [Fate::Lost(PacketNumber(0))]);
+        write(&reports, Some(1));
+        migrated.on_packet_sent(Instant::now(), 1200, 8);
+        reports.on_acked(8);
+        assert_eq!(fates(&reports), [Fate::Acked(PacketNumber(1))]);
+    }
+
+    #[test]
+    fn a_mark_falls_on_the_record_acknowledged_last() {
         let reports = Arc::new(Reports::default());
         let mut controller = controller(&reports);
         let now = Instant::now();
@@ -418,8 +462,11 @@ mod tests {
             write(&reports, Some(number));
             controller.on_packet_sent(now, 1200, 10 + number);
         }
+        // noq takes what an acknowledgement acknowledges, and then its counts of marks.
+        (10..=12).for_each(|number| reports.on_acked(number));
         controller.on_congestion_event(now, now, false, true, 0, 12);
-        assert_eq!(fates(&reports), [Fate::Marked(PacketNumber(2))]);
+        let acked = (0..3).map(|record| Fate::Acked(PacketNumber(record)));
+        assert_eq!(fates(&reports), acked.chain([Fate::Marked(PacketNumber(2))]).collect::<Vec<_>>());
         controller.on_congestion_event(now, now, false, false, 1200, 12);
         assert_eq!(fates(&reports), []);
     }

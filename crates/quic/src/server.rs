@@ -211,7 +211,8 @@ async fn run(shared: Arc<Shared>, listening: oneshot::Sender<Result<Vec<SocketAd
 }
 
 fn listen(address: SocketAddr, shared: &Shared) -> std::io::Result<(Endpoint, SocketAddr)> {
-    let socket = socket::listener(address)?;
+    let same_port = |other: &SocketAddr| other.is_ipv4() && other.port() == address.port();
+    let socket = socket::listener(address, shared.config.listen.iter().any(same_port))?;
     let address = socket.local_addr()?;
     let config = shared.resets.as_ref().map_or_else(EndpointConfig::default, |key| endpoint_config(key, address));
     Ok((Endpoint::new(config, Some(shared.quic.clone()), socket, Arc::new(QuicRuntime))?, address))

@@ -60,9 +60,13 @@ fn takes_quic(connected: &UdpSocket, remote: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// A socket that listens.
-pub(crate) fn listener(address: SocketAddr) -> io::Result<UdpSocket> {
+/// A socket that listens. One of IPv6 leaves IPv4 to another if that is to have the same port, `beside_ipv4`; else it takes
+/// both, as `net.ipv6.bindv6only` says.
+pub(crate) fn listener(address: SocketAddr, beside_ipv4: bool) -> io::Result<UdpSocket> {
     let socket = new(address)?;
+    if address.is_ipv6() && beside_ipv4 {
+        socket.set_only_v6(true)?;
+    }
     socket.bind(&address.into())?;
     Ok(socket.into())
 }
