@@ -59,8 +59,13 @@ pub(crate) struct Args {
 ///
 /// A link leads there: it is not replaced, least of all `/dev/stdout`.
 fn destination(args: &Args) -> Result<PathBuf> {
-    let file = named(args)?;
-    Ok(if file.is_symlink() { file.canonicalize().unwrap_or(file) } else { file })
+    let mut file = named(args)?;
+    // As many as the kernel follows; a link that leads nowhere yet has no canonical path.
+    for _ in 0..40 {
+        let Ok(target) = file.read_link() else { break };
+        file = file.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Ok(file)
 }
 
 /// What the file is called by the user, or by the server.

@@ -29,8 +29,8 @@ use crate::transfer;
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Options that say nothing to a server.
-const CLIENTS: [&str; 10] =
-    ["time", "parallel", "reverse", "interval", "json", "paths", "cost", "priority", "pin", "ca"];
+const CLIENTS: [&str; 11] =
+    ["time", "parallel", "reverse", "interval", "json", "paths", "cost", "priority", "pin", "ca", "timeout"];
 /// Options that say nothing to a client.
 const SERVERS: [&str; 5] = ["listen", "cert", "key", "state", "no_choice"];
 

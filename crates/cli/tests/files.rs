@@ -210,6 +210,11 @@ fn a_link_leads_to_the_file_that_is_written() {
     said(server.get("f", &place.path("link"))).json();
     assert!(place.path("link").is_symlink());
     assert_eq!(fs::read(place.path("elsewhere/old")).unwrap(), content);
+    // Where it leads there may be nothing yet.
+    std::os::unix::fs::symlink("elsewhere/new", place.path("ahead")).unwrap();
+    said(server.get("f", &place.path("ahead"))).json();
+    assert!(place.path("ahead").is_symlink());
+    assert_eq!(fs::read(place.path("elsewhere/new")).unwrap(), content);
 }
 
 #[test]
@@ -230,7 +235,7 @@ fn without_a_default_route_the_addresses_of_interfaces_are_told() {
     let place = Place::new();
     let script = "ip link set lo up && ip link add a0 type veth peer name b0 && ip link set a0 up && \
                   ip link set b0 up && ip addr add 10.77.0.1/24 dev a0 && ip addr add fd77::1/64 dev a0 nodad && \
-                  exec \"$0\" serve \"$1\" --state \"$2\" --listen 0.0.0.0:4433 --listen [::]:4434";
+                  exec \"$0\" serve \"$1\" --state \"$2\" --listen 0.0.0.0:4433 --listen [::]:4433";
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--net", "sh", "-ec", script, env!("CARGO_BIN_EXE_manypath")]);
     command.arg(place.path("served")).arg(place.path("state"));
@@ -246,7 +251,7 @@ fn without_a_default_route_the_addresses_of_interfaces_are_told() {
         return support::skip(&format!("no network namespace: {}", said.err));
     }
     assert!(told[0].starts_with("manypath get 10.77.0.1:4433/FILE "), "{told:?}");
-    assert!(told[1].starts_with("manypath get '[fd77::1]:4434/FILE' "), "{told:?}");
+    assert!(told[1].starts_with("manypath get '[fd77::1]:4433/FILE' "), "{told:?}");
 }
 
 #[test]
