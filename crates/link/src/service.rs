@@ -190,7 +190,8 @@ impl TraceService {
         }
         let mut need = u64::from(size);
         // Whole periods at once, so that a huge packet on a slow trace costs no more than a small one.
-        let periods = need / self.bytes_per_period.get();
+        // Of whole periods the last is gone through slot by slot: it may end with the very slot that is at hand.
+        let periods = need.saturating_sub(1) / self.bytes_per_period.get();
         self.base = self.base.saturating_add(periods.saturating_mul(self.period));
         need -= periods * self.bytes_per_period.get();
         while need > self.left {

@@ -227,6 +227,14 @@ fn a_trace_delivers_at_its_opportunities_and_loops() {
 }
 
 #[test]
+fn a_packet_of_a_whole_period_takes_the_opportunity_at_hand() {
+    let mut link = trace("1\n");
+    assert_eq!(departs(&mut link, Time::ZERO, 1500), us(1_000));
+    assert_eq!(departs(&mut link, Time::ZERO, 1500), us(2_000));
+    assert_eq!(departs(&mut link, us(10_500), 4500), us(13_000));
+}
+
+#[test]
 fn an_opportunity_at_zero_serves_a_packet_at_zero() {
     let mut link = trace("0\n3\n");
     assert_eq!(departs(&mut link, Time::ZERO, 1500), Time::ZERO);

@@ -128,6 +128,8 @@ fn keys_that_do_not_go_together() {
     let drawn = "redraw = { every = \"1s\", rate = { one-of = [\"1Mbit\"] } }\n";
     let error = parse(&format!("{TOP}{link}{drawn}{CONNECTION}"), "bad.toml", folder.path()).map(drop).unwrap_err();
     assert!(error.to_string().contains("bad.toml:2:1: 'a' has both 'trace' and 'redraw.rate'"), "{error}");
+    let bursts = "loss = \"1%\"\nloss-burst = 5.0\nredraw = { every = \"1s\", loss = { one-of = [\"2%\"] } }\n";
+    refused(&format!("{TOP}{LINK}{bursts}{CONNECTION}"), 2, "'a' has both 'loss-burst' and 'redraw.loss'");
 }
 
 #[test]

@@ -94,8 +94,12 @@ impl Writer {
     /// The application's time has come; returns when it wants to act again.
     pub(crate) fn act(&mut self, now: Time, session: &mut Session, files: &mut FileLog) -> Option<Time> {
         if now >= self.stop {
-            for writing in self.flows.values_mut() {
+            for (flow, writing) in &mut self.flows {
                 writing.left = 0;
+                // Cut short, a file is none.
+                if std::mem::take(&mut writing.ends) {
+                    files.on_cut(*flow);
+                }
             }
             return None;
         }

@@ -37,6 +37,11 @@ impl FileLog {
         self.under_way.insert(flow, Started { at: now, size });
     }
 
+    /// A file is given up before all of it was written.
+    pub(crate) fn on_cut(&mut self, flow: FlowId) {
+        self.under_way.remove(&flow);
+    }
+
     /// The receiver has all of a file, or of a flow that is none. `warmed_up`: when summaries begin.
     pub(crate) fn on_finish(&mut self, now: Time, flow: FlowId, warmed_up: Time) {
         let Some(started) = self.under_way.remove(&flow) else { return };

@@ -211,7 +211,12 @@ impl Sender {
             self.base += 1;
         }
         let mut arrived = false;
-        for &(first, end) in blocks {
+        // By number, not by when they changed: where an acknowledgement was lost, that would look like reordering.
+        let mut ordered = [(0, 0); MAX_BLOCKS];
+        let blocks = &mut ordered[..blocks.len().min(MAX_BLOCKS)];
+        blocks.copy_from_slice(&ack.numbers.as_slice()[1..=blocks.len()]);
+        blocks.sort_unstable();
+        for &mut (first, end) in blocks {
             for number in first.max(self.base)..end.min(next) {
                 // Blocks lie between the base and what was sent, so the offset fits.
                 let Some(segment) = usize::try_from(number - self.base).ok().and_then(|at| self.segments.get_mut(at))

@@ -134,6 +134,14 @@ fn what_is_lost_on_the_way_back_is_not_the_sender_s() {
 }
 
 #[test]
+fn a_file_that_is_cut_short_has_no_completion_time() {
+    let file = "file = \"100MB\"\nstop = \"5s\"\n";
+    let report = simulate(&(link("duration = \"40s\"", "") + PATH + file), 1);
+    assert!(report.connections[0].delivered_bytes > 5_000_000);
+    assert!(report.connections[0].files.is_empty());
+}
+
+#[test]
 fn the_queue_over_time_is_the_queue() {
     // A window of 100 packets over a path that holds 17.7: the rest waits at the link.
     let top = "duration = \"10s\"\nwarmup = \"2s\"\nsample = \"100ms\"";

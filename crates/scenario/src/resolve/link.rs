@@ -66,6 +66,10 @@ pub(super) fn change_link(link: &mut Link, table: &LinkTable, traces: &mut Trace
         }
         link.redraw = Some(redraw(values)?);
     }
+    let redrawn = link.redraw.as_ref().is_some_and(|redraw| redraw.loss.is_some());
+    if matches!(link.config.loss, Loss::Bursty(_)) && redrawn {
+        return Err(both(&table.name, "loss-burst", "redraw.loss"));
+    }
     // Also where the one is the topology's and the other a change of it.
     if matches!(link.config.capacity, Capacity::Trace(_))
         && link.redraw.as_ref().is_some_and(|redraw| redraw.rate.is_some())

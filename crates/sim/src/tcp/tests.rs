@@ -268,6 +268,15 @@ fn by_time_a_segment_may_be_late_by_a_quarter_of_a_round_trip() {
 }
 
 #[test]
+fn by_time_the_loss_of_an_acknowledgement_is_no_reordering() {
+    let mut sender = flight(Recovery::Rack, 9);
+    acked(&mut sender, at(20), 1, &[]);
+    // The acknowledgement that told of 2 and 3 first was lost.
+    let fates = acked(&mut sender, at(22), 1, &[(5, 8), (2, 4)]);
+    assert!(fates.contains(&(4, Fate::Lost)) && fates.contains(&(1, Fate::Lost)), "{fates:?}");
+}
+
+#[test]
 fn a_mark_is_charged_to_one_packet() {
     let mut sender = flight(Recovery::Sack, 4);
     let mut ack = CarrierAck::blank();
