@@ -66,7 +66,8 @@ pub(crate) struct LinkTable {
     pub(crate) red: Option<RedTable>,
     /// Changes over time, of this direction only.
     pub(crate) schedule: Option<Vec<ChangeTable>>,
-    /// Values drawn anew at intervals, of this direction only.
+    /// Values drawn anew at intervals, of this direction only. A table of the way back, `NAME/back` with `one-way`, that draws
+    /// in the same way draws the same values.
     pub(crate) redraw: Option<RedrawTable>,
     /// What is different on the way back; without it the way back has the same rate and delay and loses nothing.
     pub(crate) back: Option<BackTable>,

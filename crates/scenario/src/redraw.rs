@@ -12,7 +12,9 @@ impl Link {
     pub fn drawn(&self, duration: Duration, seed: u64) -> LinkConfig {
         let mut config = self.config.clone();
         if let Some(redraw) = &self.redraw {
-            let mut random = generator(seed, &format!("{}/redraw", self.name));
+            // A link and its way back draw the same: the delays of both are those of one path.
+            let name = self.name.strip_suffix("/back").unwrap_or(&self.name);
+            let mut random = generator(seed, &format!("{name}/redraw"));
             config.schedule = schedule(redraw, &config, duration, &mut random);
         }
         config
