@@ -95,7 +95,7 @@ fn connections(reports: &[Report]) -> Table {
         .maybe("write_to_delivery_max_s", "The same, maximum, s.", measure(|held| held.write_to_delivery_s.max))
         .maybe(
             "data_ack_jump_mean_bytes",
-            "How far an acknowledgement moves the left edge, mean, bytes.",
+            "How far an acknowledgement moves the left edge if it does, mean, bytes.",
             measure(|held| held.data_ack_jump_bytes.mean),
         )
         .maybe("data_ack_jump_max_bytes", "The same, maximum, bytes.", measure(|held| held.data_ack_jump_bytes.max))
@@ -282,7 +282,7 @@ fn connection_series(reports: &[Report]) -> Table {
         .real("write_to_delivery_s", "Mean time from a write to the delivery of its last byte, s.", |row| {
             at(&row.2.write_to_delivery_s, row.3)
         })
-        .real("data_ack_jump_bytes", "Mean jump of the left edge at an acknowledgement, bytes.", |row| {
+        .real("data_ack_jump_bytes", "Mean jump of the left edge at an acknowledgement that moves it, bytes.", |row| {
             at(&row.2.data_ack_jump_bytes, row.3)
         })
         .whole("send_buffer_bytes", "Bytes in the sender's buffer.", |row| count(&row.2.send_buffer_bytes, row.3))

@@ -130,6 +130,20 @@ fn the_way_back_may_have_a_table_of_its_own() {
     assert!(error.contains("two [[link]] tables of the name 'a': give"), "{error}");
 }
 
+#[test]
+fn a_link_and_its_way_back_draw_the_same() {
+    let redraw = "redraw = { every = \"1s\", delay = { between = [\"1ms\", \"90ms\"] } }\n";
+    let back = format!("[[link]]\nname = \"a/back\"\none-way = true\n{redraw}");
+    let scenario = read(&(with("", redraw, ROUTE) + &back)).unwrap();
+    let delays = |index: usize| {
+        let drawn = scenario.links[index].drawn(manypath_core::Duration::from_secs(20), 7);
+        drawn.schedule.iter().map(|change| change.delay).collect::<Vec<_>>()
+    };
+    assert_eq!(scenario.links[1].name, "a/back");
+    assert_eq!(delays(0).len(), 20);
+    assert_eq!(delays(0), delays(1));
+}
+
 /// Where tables stand, and whether they come from the file or from outside, changes no network.
 #[test]
 fn a_way_back_keeps_its_own_values_wherever_its_table_stands() {

@@ -49,7 +49,7 @@ pub(crate) struct Meter {
     pub(crate) scheduling: Tally,
     /// Seconds from a write to the delivery of its last byte.
     pub(crate) delay: Tally,
-    /// How far a data acknowledgement moves the left edge, bytes (STMS Fig. 5).
+    /// How far a data acknowledgement moves the left edge if it does, bytes (STMS Fig. 5).
     pub(crate) ack_jump: Tally,
     /// Bytes in the sender's buffer when an acknowledgement has come.
     pub(crate) send_buffer: Tally,
@@ -125,7 +125,11 @@ impl Meter {
     pub(crate) fn on_ack(&mut self, subflow: usize, view: &SubflowView, left: u64, held: Bytes) {
         // Acknowledgements of different paths overtake each other.
         let left = left.max(self.left);
-        self.ack_jump.add((left - self.left) as f64);
+        if left > self.left {
+            // With those that move nothing the mean would be what is acknowledged over the number of acknowledgements, however
+            // it is acknowledged.
+            self.ack_jump.add((left - self.left) as f64);
+        }
         self.left = left;
         self.send_buffer.add(held.as_f64());
         let Some(subflow) = self.subflows.get_mut(subflow) else { return };

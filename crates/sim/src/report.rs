@@ -122,7 +122,7 @@ pub struct Measures {
     pub scheduling_delay_s: MeanMax,
     /// Seconds from a write to the delivery of its last byte.
     pub write_to_delivery_s: MeanMax,
-    /// How far a data acknowledgement moves the left edge, bytes (STMS Fig. 5).
+    /// How far a data acknowledgement moves the left edge if it does, bytes (STMS Fig. 5).
     pub data_ack_jump_bytes: MeanMax,
     /// Bytes in the sender's buffer.
     pub send_buffer_bytes: MeanMax,

@@ -108,6 +108,8 @@ fn delays_are_those_of_the_path() {
     // No jump is larger than what one acknowledgement covers: two packets of 1414 bytes of payload.
     let jump = report.connections[0].measures.unwrap().data_ack_jump_bytes;
     assert!(jump.max.unwrap() <= 2.0 * 1414.0, "{jump:?}");
+    // Those that move nothing are none.
+    assert!(jump.mean.unwrap() >= 1414.0, "{jump:?}");
 }
 
 /// What the window has room for, once a round trip.
