@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
-use manypath_quic::{Bind, ClientConfig, Connection, Fingerprint, PathConfig, PathState, PathTerms, Trust, Wish};
+use manypath_quic::{
+    Bind, ClientConfig, Connection, Fingerprint, MAX_TOKEN, PathConfig, PathState, PathTerms, Trust, Wish,
+};
 use rustix::io::Errno;
 use tokio::net::UdpSocket;
 
@@ -197,6 +199,8 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseUnitError> {
 pub(crate) fn parse_token(text: &str) -> Result<String, String> {
     if text.is_empty() {
         Err("without a token leave out --token and MANYPATH_TOKEN".to_owned())
+    } else if text.len() > MAX_TOKEN {
+        Err(format!("a token has at most {MAX_TOKEN} bytes"))
     } else {
         Ok(text.to_owned())
     }

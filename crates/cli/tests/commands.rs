@@ -88,6 +88,8 @@ fn errors_name_their_cause_once() {
     let mut serve = manypath(["serve", "--token", "", "--listen", "127.0.0.1:0"]);
     serve.arg(place.path("served"));
     said(serve).fails_with(&["--token", "MANYPATH_TOKEN"]);
+    let long = "x".repeat(1_025);
+    said(manypath(["serve", "--token", &long, "--listen", "127.0.0.1:0"])).fails_with(&["at most 1024 bytes"]);
 }
 
 #[test]

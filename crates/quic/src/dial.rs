@@ -214,7 +214,7 @@ fn explain(remote: SocketAddr, error: &ConnectionError) -> PathError {
             match u32::try_from(close.error_code.into_inner()) {
                 Ok(code::BAD_TOKEN) => PathError::WrongToken { remote },
                 Ok(code::VERSION) => PathError::Version { remote, ours: ALPN },
-                Ok(code::BUSY | code::SHUTDOWN) => PathError::Busy { remote, reason },
+                Ok(code::BUSY) => PathError::Busy { remote, reason },
                 Ok(code::UNKNOWN_SESSION | code::BAD_PROOF) => PathError::JoinRefused { remote, reason },
                 Ok(code::BAD_MESSAGE) => PathError::Protocol { remote, reason },
                 _ => lost(),

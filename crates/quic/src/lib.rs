@@ -79,7 +79,7 @@ pub use error::{BindError, CloseReason, ConnectError, FlowError, OpenError, Path
 pub use flow::{RecvFlow, SendFlow};
 pub use identity::{Fingerprint, Identity, ParseFingerprintError};
 pub use manypath_session::{Action, Traced, Tracer, TracerSource};
-pub use message::printable;
+pub use message::{MAX_TOKEN, printable};
 pub use server::Server;
 pub use stats::{ConnectionStats, PathState, PathStats};
 pub use tls::Trust;

@@ -14,6 +14,9 @@ pub(crate) const MAX_BODY: usize = 4096;
 /// The longest token and the longest reason.
 pub(crate) const MAX_TEXT: usize = 1024;
 
+/// The longest token that a client can send, in bytes.
+pub const MAX_TOKEN: usize = MAX_TEXT;
+
 mod kind {
     pub(super) const HELLO: u8 = 1;
     pub(super) const JOIN: u8 = 2;

@@ -190,14 +190,14 @@ impl Session {
                     return self.resend(now, index);
                 }
                 let Some(queued) = path.queue.pop_front() else { break };
-                view.queued -= queued.bytes;
-                self.waiting -= 1;
                 if queued.bytes > view.mss {
                     // The carrier's datagrams have shrunk: the data is pending again and cut anew.
                     let id = path.id;
-                    self.give_up(queued.range, id);
+                    self.on_taken_back(queued, id);
                     continue;
                 }
+                view.queued -= queued.bytes;
+                self.waiting -= 1;
                 if let Some(transmit) = self.emit(now, index, queued) {
                     self.turn = next;
                     return Some(transmit);
@@ -241,15 +241,13 @@ impl Session {
         repeats: Option<PacketNumber>,
     ) -> Option<Outgoing> {
         self.on_busy(now);
+        let payload = content.payload_len(range.len());
+        let first = if copy { self.leaves_first(range).min(payload) } else { payload };
         let path = self.paths[index].as_mut()?;
         let view = &mut self.view.subflows[index];
         let sent = SendTime(micros(now));
-        let payload = content.payload_len(range.len());
-        if copy {
-            self.totals.retransmitted += Bytes::new(payload);
-        } else {
-            self.totals.sent += Bytes::new(payload);
-        }
+        self.totals.sent += Bytes::new(first);
+        self.totals.retransmitted += Bytes::new(payload - first);
         let bytes = self.config.record_header + Bytes::new(payload);
         let packet = path.on_sent(now, range, bytes, repeats, view);
         let id = path.id;
@@ -264,6 +262,15 @@ impl Session {
             self.notify(now, id, &Event::Sent { packet, bytes, app_limited });
         }
         Some(Outgoing { subflow: id, packet, repeats, range, content, copy, sent })
+    }
+
+    /// How much of what was given to a path before leaves for the first time.
+    fn leaves_first(&mut self, range: DataRange) -> u64 {
+        if self.never_left.is_empty() {
+            return 0;
+        }
+        self.never_left.remove_below(self.queue.left_edge());
+        self.never_left.remove(range)
     }
 
     /// Paths that have room although nothing more can be sent are limited by the application, not by the network.

@@ -98,6 +98,8 @@ pub struct Session {
     /// Right edge of the receive window as last advertised.
     pub(crate) advertised: DataSeq,
     pub(crate) totals: Totals,
+    /// What a path was given for the first time and had taken back before it left: sent again, it leaves for the first time.
+    pub(crate) never_left: RangeSet,
     /// The path that is asked first for something to send, so that paths take turns.
     pub(crate) turn: usize,
     pub(crate) queue: Queue,
@@ -156,6 +158,7 @@ impl Session {
             blocked_interval: Duration::ZERO,
             blocked_due: VecDeque::new(),
             totals: Totals::default(),
+            never_left: RangeSet::new(),
             turn: 0,
             quiet_until: Time::ZERO,
             busy_until: Time::ZERO,

@@ -5,6 +5,7 @@ use manypath_core::{Duration, FlowId, PacketNumber, SubflowId, SubflowState, Tim
 
 use crate::config::Carriage;
 use crate::outgoing::{PONG_INTERVAL, PROBE_INTERVAL};
+use crate::path::Queued;
 use crate::session::{Session, SessionEvent};
 
 /// How often a peer with a closed window is asked for it, at the least and at the most.
@@ -147,24 +148,30 @@ impl Session {
     /// Takes back what a path was given and has not sent: it is pending again.
     pub(crate) fn take_back_unsent(&mut self, id: SubflowId) {
         while let Some(queued) = self.path_mut(id).and_then(|path| path.queue.pop_front()) {
-            self.view.subflows[id.index()].queued -= queued.bytes;
-            self.waiting -= 1;
-            self.give_up(queued.range, id);
+            self.on_taken_back(queued, id);
         }
+    }
+
+    /// What was in a path's queue is pending again.
+    pub(crate) fn on_taken_back(&mut self, queued: Queued, id: SubflowId) {
+        self.view.subflows[id.index()].queued -= queued.bytes;
+        self.waiting -= 1;
+        if !queued.copy {
+            self.never_left.insert(queued.range);
+        }
+        self.give_up(queued.range, id);
     }
 
     /// Takes back the last of what a path was given, as far as its window has shrunk below it: what was lost is pending and
     /// goes first, in place of waiting for round trips of what follows it.
     pub(crate) fn take_back_excess(&mut self, id: SubflowId) {
         while let Some(Some(path)) = self.paths.get_mut(id.index()) {
-            let view = &mut self.view.subflows[id.index()];
+            let view = &self.view.subflows[id.index()];
             if view.in_flight + view.queued <= view.cwnd {
                 return;
             }
             let Some(queued) = path.queue.pop_back() else { return };
-            view.queued -= queued.bytes;
-            self.waiting -= 1;
-            self.give_up(queued.range, id);
+            self.on_taken_back(queued, id);
         }
     }
 

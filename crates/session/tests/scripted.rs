@@ -102,6 +102,8 @@ fn what_a_smaller_window_does_not_let_leave_is_taken_back() {
     // The probe of a new path leaves in between.
     let mut script = vec![send(WIDE, range(0, 1_300)), Choice::Wait, Choice::Wait];
     script.extend((1..7).map(|number| send(WIDE, range(number * 1_300, (number + 1) * 1_300))));
+    // After the loss: what was lost, and what was taken back.
+    script.extend([Choice::Wait, send(WIDE, range(0, 1_300)), send(WIDE, range(7_800, 9_100))]);
     let mut session = sender(script);
     let first = sent(&mut session, Time::ZERO)[0].0.packet.unwrap();
     session.set_carrier_ready(WIDE, false);
@@ -113,6 +115,14 @@ fn what_a_smaller_window_does_not_let_leave_is_taken_back() {
     assert!(view(&session).queued < queued && view(&session).queued <= view(&session).cwnd);
     // What was lost goes first, and the last of what was given is pending again.
     assert_eq!(session.queue().lost_segment().map(|lost| lost.range), Some(range(0, 1_300)));
+    // What is sent then has been sent before only as far as it had left.
+    session.set_carrier_ready(WIDE, true);
+    for (transmit, _) in sent(&mut session, Time::from_millis(1)) {
+        session.on_acked(Time::from_millis(2), WIDE, transmit.packet.unwrap());
+    }
+    sent(&mut session, Time::from_millis(2));
+    let totals = session.totals();
+    assert_eq!((totals.sent, totals.retransmitted), (Bytes::new(7 * 1_300), Bytes::new(1_300)));
 }
 
 #[test]
