@@ -305,10 +305,8 @@ impl Controller for Reporter {
         _largest: u64,
     ) {
         let inner = &mut *self.reports.lock();
-        if is_ecn {
-            if let Some(record) = inner.last_acked {
-                inner.news.fates.push(Fate::Marked(record));
-            }
+        if is_ecn && let Some(record) = inner.last_acked {
+            inner.news.fates.push(Fate::Marked(record));
         }
         self.reports.notify.notify_one();
     }
