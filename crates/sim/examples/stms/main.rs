@@ -13,6 +13,7 @@ type Failure = Box<dyn std::error::Error>;
 const SETTING: &str = include_str!("stms.toml");
 const FAST: &str = "connection.path=[{route=[\"fast\"]}]";
 const SLOW: &str = "connection.path=[{route=[\"slow\"]}]";
+const BACK: &str = "connection.path=[{route=[\"fast\"],back=[\"fast-back\"]},{route=[\"slow\"],back=[\"slow-back\"]}]";
 const PACED: &str = "connection.path=[{route=[\"pacer\",\"fast\"],back=[\"fast/back\"]},{route=[\"slow\"]}]";
 const TCP: &str = "connection.transport=tcp";
 const QUIC: &str = "connection.transport=quic";
@@ -156,8 +157,9 @@ impl Setting {
         }
         // Round trips of 20 to 5 ms and of 200 to 100 ms. The means over a second no longer mix both from 46 s on.
         for (link, delay, apart) in [("fast", "2.5ms", 0.0975), ("slow", "50ms", 0.040)] {
-            let change = format!("link.{link}.schedule=[{{at=\"45s\",delay=\"{delay}\"}}]");
-            for (seed, report) in (1..).zip(self.runs(&[STMS, &change])?) {
+            let change = |link: String| format!("link.{link}.schedule=[{{at=\"45s\",delay=\"{delay}\"}}]");
+            let (there, back) = (change(link.to_owned()), change(format!("{link}-back")));
+            for (seed, report) in (1..).zip(self.runs(&[STMS, BACK, &there, &back])?) {
                 if let Some((_, again)) = gap(&report, apart, 46.0) {
                     println!("d. seed {seed}: {link} link {delay} from 45 s: within 20% again at {again:.1} s");
                 }
