@@ -118,11 +118,6 @@ impl State {
         }
         for (_, attached) in self.paths.attached_mut() {
             attached.flush();
-            let reports = &attached.carrier.reports;
-            if attached.queued >= MAX_QUEUED && reports.queued(MAX_QUEUED) < MAX_QUEUED {
-                // noq took them at once: nothing else would say that there is room again.
-                reports.notify.notify_one();
-            }
         }
     }
 
