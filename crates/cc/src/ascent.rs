@@ -8,8 +8,11 @@
 //!
 //! - The results of a monitor interval arrive about a round trip after its end. Meanwhile the subflow sends at its base
 //!   rate, and those packets belong to no interval.
-//! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it is discarded and repeated. In slow start, after `MAX_REPEATS` of the latter kind the sender
-//!   cannot do this rate, and goes back.
+//! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it
+//!   is discarded and repeated. In slow start, after `MAX_REPEATS` of the latter kind the sender cannot do this rate, and goes
+//!   back. But one that lost 30% shows that the rate is too high, the more so as less was sent: the rate is halved and probed
+//!   anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up the connection, and with it
+//!   its own intervals, keeps its rate for good.
 //! - A timeout halves the rate and probes anew, as Vivace's release does. When a subflow that had failed is used again, its
 //!   capacity is unknown: slow start, from that rate.
 
@@ -388,6 +391,10 @@ impl Ascent {
 
     fn on_report(&mut self, now: Time, report: &Report<Role>, others: f64) {
         let unlimited = report.is_filled(self.mss);
+        if (report.app_limited || !unlimited) && report.is_overload() {
+            self.brake(now, report.rate, others);
+            return;
+        }
         match self.phase.clone() {
             Phase::SlowStart { previous, repeats } => {
                 if report.app_limited {
@@ -402,6 +409,17 @@ impl Ascent {
             Phase::Probing { .. } => self.on_probed(now, report, others),
             Phase::Moving { .. } if report.app_limited || !unlimited => self.begin(now, 0, report.rate),
             Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
+        }
+    }
+
+    /// The rate is too high, though no interval could test it.
+    fn brake(&mut self, now: Time, rate: f64, others: f64) {
+        self.momentum = Momentum::default();
+        if let Phase::SlowStart { previous, .. } = self.phase {
+            self.go_back(now, rate, previous, others);
+        } else {
+            self.base = (self.base / 2.0).max(self.config.min_rate);
+            self.probe(now, others);
         }
     }
 

@@ -108,11 +108,20 @@ pub struct Report<R> {
 
 /// An interval sent at less than this share of its rate did not test it (the test of MPCC's release).
 const MIN_SHARE: f64 = 0.9;
+/// Loss above which a rate is too high whatever its utility (the emergency brake of MPCC's release).
+const OVERLOAD: f64 = 0.3;
+/// Packets of which such a loss is no accident; the release wants 100, which slow paths do not send in an interval.
+const OVERLOAD_PACKETS: u64 = 20;
 
 impl<R> Report<R> {
     /// Whether the interval, sent at a rate in Mbit/s, was sent at that rate, but for one packet of `mss` bytes.
     pub fn is_filled(&self, mss: f64) -> bool {
         (self.sent.as_f64() + mss) * 8e-6 >= MIN_SHARE * self.rate * self.span.as_secs_f64()
+    }
+
+    /// Whether so much of the interval was lost that its rate is too high even if it was not sent at all of it.
+    pub fn is_overload(&self) -> bool {
+        self.packets >= OVERLOAD_PACKETS && self.loss > OVERLOAD
     }
 
     /// Whether the interval tested its rate: neither the application nor the sender held it back.

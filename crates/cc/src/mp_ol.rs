@@ -236,7 +236,11 @@ impl Subflow {
                 let (previous, repeats) = (*previous, *repeats);
                 self.on_doubled(now, report, previous, repeats, others);
             }
-            Phase::Learning { .. } if !report.is_fair(self.mss) => self.learn(now, others),
+            Phase::Learning { .. } if !report.is_fair(self.mss) => {
+                // As MPCC's ascent: what was lost shows the rate to be too high, though not all of it was sent.
+                self.base /= if report.is_overload() { 2.0 } else { 1.0 };
+                self.learn(now, others);
+            }
             Phase::Learning { reports, .. } => {
                 reports[report.role.index] = Some(*report);
                 if let [Some(base), Some(below), Some(above)] = *reports {
@@ -258,9 +262,9 @@ impl Subflow {
     ) {
         let fair = report.is_fair(self.mss);
         let grew = |old: Report<Role>| utility_of(report, others) > utility_of(&old, others);
-        if report.app_limited {
+        if report.app_limited && !report.is_overload() {
             // It tested no rate; the next interval is under way.
-        } else if !fair && repeats < MAX_REPEATS {
+        } else if !fair && !report.is_overload() && repeats < MAX_REPEATS {
             self.base = report.rate;
             self.phase = Phase::SlowStart { previous, repeats: repeats + 1 };
             self.epoch = self.epoch.wrapping_add(1);

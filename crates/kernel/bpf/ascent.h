@@ -311,6 +311,18 @@ INLINE void ascent_repeat(struct ascent *ascent, const struct path_view *path, r
 	ascent_begin(ascent, path, 0, rate);
 }
 
+/* The rate is too high, though no interval could test it. */
+INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, real rate, real others)
+{
+	ascent->momentum = (struct momentum){};
+	if (ascent->phase == SLOW_START) {
+		ascent_go_back(ascent, path, rate, others);
+		return;
+	}
+	ascent->base = real_max(real_shift(ascent->base, -1), real_of_ppm(tunables.min_rate_ppm));
+	ascent_probe(ascent, path, others);
+}
+
 /* Slow start: double while the utility grows (MPCC s5.2). */
 SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new, real others)
 {
@@ -421,8 +433,10 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 	ascent->utility = utility_of(&new, ascent->others);
 	if (!report->filled) {
 		ascent->unfair++;
-		/* What did not test its rate is repeated. */
-		if (ascent->phase == PROBING)
+		/* What did not test its rate is repeated, unless its losses show the rate to be too high all the same. */
+		if (report->overload)
+			ascent_brake(ascent, path, report->rate, others);
+		else if (ascent->phase == PROBING)
 			ascent_probe(ascent, path, others);
 		else if (ascent->phase == MOVING || report->app_limited)
 			ascent_begin(ascent, path, 0, report->rate);

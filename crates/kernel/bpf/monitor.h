@@ -27,6 +27,10 @@
 #define REORDERING 4
 /* How long a closed interval waits for packets, in round-trip times. */
 #define DEADLINE 4
+/* Loss in per cent above which a rate is too high whatever its utility (the emergency brake of MPCC's release). */
+#define OVERLOAD 30
+/* Packets of which such a loss is no accident; the release wants 100, which slow paths do not send in an interval. */
+#define OVERLOAD_PACKETS 20
 /* Samples of a regression are fewer and their values smaller than these, so that no sum overflows. */
 #define MAX_SAMPLES 65536
 #define MAX_OFFSET (1 << 23)
@@ -117,6 +121,10 @@ struct report {
 	u32 filled;
 	/* Whether it was not because nothing waited to be sent. */
 	u32 app_limited;
+	/* Whether so much of it was lost that its rate is too high even if it was not sent at all of it. */
+	u32 overload;
+	/* Fills up the words: the verifier wants all of what is passed on. */
+	u32 unused;
 };
 
 /*
@@ -355,6 +363,7 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 	report->rtt = regression_mean(&oldest->regression);
 	report->filled = is_filled(oldest, path->mss);
 	report->app_limited = !report->filled && !oldest->backlogged;
+	report->overload = sent >= OVERLOAD_PACKETS && (u64)lost * 100 > (u64)sent * OVERLOAD;
 	monitor_drop_oldest(monitor);
 	return 1;
 }

@@ -192,10 +192,10 @@ SHARED u32 mp_ol_doubled(struct mp_ol *own, const struct path_view *path, const 
 	if (!own || !path || !report)
 		return 0;
 	/* It tested no rate; the next interval is under way. */
-	if (report->app_limited)
+	if (report->app_limited && !report->overload)
 		return 0;
 	utility = utility_of(report);
-	if (!report->filled && own->repeats < MAX_REPEATS) {
+	if (!report->filled && !report->overload && own->repeats < MAX_REPEATS) {
 		own->repeats++;
 		own->base = report->rate;
 		own->epoch++;
@@ -322,8 +322,12 @@ SHARED u32 mp_ol_report(struct mp_ol *own, const struct path_view *path, const s
 	own->unfair += !report->filled;
 	if (own->phase == SLOW_START)
 		return mp_ol_doubled(own, path, report);
-	if (!report->filled)
+	if (!report->filled) {
+		/* As MPCC's ascent: what was lost shows the rate to be too high, though not all of it was sent. */
+		if (report->overload)
+			own->base = real_shift(own->base, -1);
 		return mp_ol_learn(own, path);
+	}
 	if (report->index >= TRIES)
 		return 0;
 	own->tries[report->index] = own->utility;

@@ -365,6 +365,26 @@ fn intervals_that_the_application_limits_are_repeated() {
 }
 
 #[test]
+fn what_loses_heavily_is_too_fast_even_if_held_back() {
+    for (share, app_limited) in [(1.0, true), (0.5, false)] {
+        let mut driver = probing();
+        let held = driver.interval(share, app_limited);
+        driver.answer(held, 0.29);
+        close(driver.ascent.base, 8.0);
+        let held = driver.interval(share, app_limited);
+        driver.answer(held, 0.4);
+        close(driver.ascent.base, 4.0);
+        assert!(matches!(driver.ascent.phase, Phase::Probing { begun: 1, .. }));
+    }
+    let mut driver = Driver::new(config());
+    driver.round(0.0);
+    let held = driver.interval(1.0, true);
+    driver.answer(held, 0.4);
+    close(driver.ascent.base, 4.0);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { .. }));
+}
+
+#[test]
 fn a_rate_the_sender_cannot_do_is_given_up() {
     let mut driver = Driver::new(config());
     driver.round(0.0);

@@ -274,3 +274,22 @@ fn what_losses_leave_while_monitoring() {
         close(cc.windows.get(SubflowId(0)).unwrap().cwnd, least);
     }
 }
+
+#[test]
+fn what_loses_heavily_is_too_fast_even_if_held_back() {
+    let held = |rate, loss| Report { packets: 30, app_limited: true, ..report(rate, loss, 0) };
+    let (mut own, mut window) = subflow(20.0);
+    own.learn(Time::ZERO, 0.0);
+    own.on_report(Time::ZERO, &CONFIG, &held(20.0, 0.29), &mut window, 0.0);
+    close(own.base, 20.0);
+    own.on_report(Time::ZERO, &CONFIG, &held(20.0, 0.31), &mut window, 0.0);
+    close(own.base, 10.0);
+    assert!(matches!(own.phase, Phase::Learning { .. }));
+    let (mut own, mut window) = subflow(20.0);
+    own.start(Time::ZERO, 0.0);
+    own.on_report(Time::ZERO, &CONFIG, &held(20.0, 0.29), &mut window, 0.0);
+    assert!(matches!(own.phase, Phase::SlowStart { .. }));
+    own.on_report(Time::ZERO, &CONFIG, &held(20.0, 0.31), &mut window, 0.0);
+    assert!(matches!(own.phase, Phase::Learning { .. }));
+    close(own.base, 10.0);
+}

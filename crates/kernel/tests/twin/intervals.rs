@@ -125,6 +125,8 @@ impl Sent {
             rtt: if self.acked() == 0 { 0 } else { real(sum / 1000.0 / self.acked() as f64) },
             filled: u32::from(self.shown.filled),
             app_limited: u32::from(self.shown.app_limited),
+            overload: u32::from(PACKETS >= 20 && self.shown.lost * 10 > PACKETS * 3),
+            unused: 0,
         }
     }
 }

@@ -145,6 +145,8 @@ pub struct Report {
     pub rtt: Real,
     pub filled: u32,
     pub app_limited: u32,
+    pub overload: u32,
+    pub unused: u32,
 }
 
 /// `struct paced_controller` of `bpf/paced_control.h`.
