@@ -163,7 +163,7 @@ static void introduce(struct sock *sk, struct mp_info *info)
 	info->local_port = common->skc_num;
 	info->remote_port = (u16)__builtin_bswap16(common->skc_dport);
 	info->weight_ppm = 1000000;
-	if (family == AF_INET6) {
+	if (family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
 		BPF_CORE_READ_INTO(&info->local, sk, __sk_common.skc_v6_rcv_saddr);
 		BPF_CORE_READ_INTO(&info->remote, sk, __sk_common.skc_v6_daddr);
 	} else {
@@ -186,6 +186,12 @@ static u32 join(struct sock *sk, u32 token)
 	place = take_place(connection);
 	if (place >= MP_SUBFLOWS) {
 		count(connection->group.used & MP_DYING ? MP_COUNT_CLOSING : MP_COUNT_CROWDED);
+		return ALONE;
+	}
+	/* The last subflow may have left meanwhile, and another connection have taken the entry's memory. */
+	if (bpf_map_lookup_elem(&connections, &token) != connection) {
+		leave_place(connection, place);
+		count(MP_COUNT_CLOSING);
 		return ALONE;
 	}
 	connection->group.member[place] = (struct mp_member){};
@@ -386,8 +392,8 @@ INLINE void find_place(struct subflow *subflow, struct place *place)
 	}
 }
 
-/* What a controller does about a timeout. */
-static void time_out(struct sock *sk, struct subflow *subflow);
+/* What a controller does about a timeout; `told`: it was asked for a threshold just before. */
+static void time_out(struct sock *sk, struct subflow *subflow, bool told);
 
 /* After a timeout the kernel asks for the threshold as after any loss, then says that it was one. */
 SEC("struct_ops/cwnd_event")
@@ -401,7 +407,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	if (!subflow)
 		return;
 	subflow->told_timeout = 1;
-	time_out(sk, subflow);
+	time_out(sk, subflow, true);
 }
 
 /* Of a timeout in a recovery it says only this: the threshold has been asked for already. */
@@ -414,7 +420,7 @@ void BPF_PROG(set_state, struct sock *sk, u8 state)
 		return;
 	subflow = subflow_of(sk);
 	if (subflow && is_untold_timeout(sk, subflow))
-		time_out(sk, subflow);
+		time_out(sk, subflow, false);
 }
 
 #endif

@@ -335,6 +335,7 @@ INLINE bool is_filled(const struct interval *closed, u32 mss)
 /* The report of the oldest interval, if its results are known; each is reported once, in order. */
 SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path, real min_slope, struct report *report)
 {
+	u64 patience = path ? DEADLINE * (u64)path->srtt_us : 0;
 	struct interval *oldest;
 	u32 sent, lost, unsettled;
 
@@ -348,7 +349,7 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 	if (!is_settled(path, oldest->end)) {
 		s32 missing = (s32)(oldest->end - (path->segs_out - path->in_flight));
 
-		if (path->now_us - oldest->closed_us < DEADLINE * (u64)path->srtt_us)
+		if (path->now_us - oldest->closed_us < (patience > MIN_LENGTH ? patience : MIN_LENGTH))
 			return 0;
 		/* Past the deadline, what is unknown counts as lost. */
 		unsettled = missing > 0 ? missing : 0;

@@ -437,8 +437,9 @@ INLINE u64 paced_window(const paced_state *own, const struct path_view *path)
 {
 	u64 window;
 
+	/* A lone packet waits for the receiver's timer (group.h); learning may have ended at a rate below that. */
 	if (own->phase == MONITORING)
-		return own->window >> 32;
+		return (own->window > LEAST_WINDOW ? own->window : LEAST_WINDOW) >> 32;
 	window = real_floor(real_shift(window_of_rate(own->rate, paced_round_trip(path), path->mss), 1)) + 1;
 	return window > MIN_PACED_WINDOW ? window : MIN_PACED_WINDOW;
 }

@@ -165,11 +165,12 @@ void BPF_PROG(cong_control, struct sock *sk)
 		show(sk, &subflow->own.state, place.info);
 }
 
-static void time_out(struct sock *sk, struct subflow *subflow)
+static void time_out(struct sock *sk, struct subflow *subflow, bool told)
 {
 	struct place place;
 
 	(void)sk;
+	(void)told;
 	find_place(subflow, &place);
 	paced_on_timeout(&subflow->own.state, place.group, place.own);
 	count(MP_COUNT_TIMEOUTS);

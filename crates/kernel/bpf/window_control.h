@@ -157,36 +157,37 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	return scope.socket.ssthresh;
 }
 
-static void time_out(struct sock *sk, struct subflow *subflow)
+static void time_out(struct sock *sk, struct subflow *subflow, bool told)
 {
 	struct scope scope;
 
 	look(sk, subflow, &scope);
-	step_timeout(&scope.step);
+	step_timeout(&scope.step, told);
 	((struct tcp_sock *)sk)->snd_ssthresh = scope.socket.ssthresh;
 	count(MP_COUNT_TIMEOUTS);
 }
 
-#ifdef law_on_sample
+/* Before cong_avoid(), and in recoveries too, which may last longer than what is taken for idle. */
 SEC("struct_ops/pkts_acked")
 void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct subflow *subflow;
+	struct subflow *subflow = subflow_of(sk);
 	struct scope scope;
 
-	if (sample->rtt_us <= 0)
-		return;
-	subflow = subflow_of(sk);
 	if (!subflow)
 		return;
 	look(sk, subflow, &scope);
+#ifdef law_on_sample
 	heard(&scope.step);
-	law_on_sample(&scope.step, (u32)sample->rtt_us);
-}
-#define PKTS_ACKED .pkts_acked = (void *)pkts_acked,
+	if (sample->rtt_us > 0) {
+		law_on_sample(&scope.step, (u32)sample->rtt_us);
+		((struct tcp_sock *)sk)->snd_ssthresh = scope.socket.ssthresh;
+	}
 #else
-#define PKTS_ACKED
+	if (scope.socket.recovering)
+		heard(&scope.step);
 #endif
+}
 
 SEC("struct_ops/undo_cwnd")
 u32 BPF_PROG(undo_cwnd, struct sock *sk)
@@ -199,7 +200,7 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 #define WINDOW_CONTROLLER(kernel_name)                                                                                      \
 	SEC(".struct_ops")                                                                                                  \
 	struct tcp_congestion_ops kernel_name = {                                                                           \
-		PKTS_ACKED                                          \
+		.pkts_acked = (void *)pkts_acked,                                                                           \
 		.init = (void *)init,                                                                           \
 		.release = (void *)release,                                                                                 \
 		.cong_avoid = (void *)cong_avoid,                                                                           \
@@ -223,7 +224,7 @@ struct window_controller {
 	void (*sample)(const struct step *step, u32 rtt_us);
 	void (*ack)(const struct step *step, u32 packets, u32 limited);
 	void (*loss)(const struct step *step);
-	void (*timeout)(const struct step *step);
+	void (*timeout)(const struct step *step, u32 told);
 };
 
 static void host_join(const struct step *step)
@@ -252,9 +253,9 @@ static void host_loss(const struct step *step)
 	step_loss(step);
 }
 
-static void host_timeout(const struct step *step)
+static void host_timeout(const struct step *step, u32 told)
 {
-	step_timeout(step);
+	step_timeout(step, told);
 }
 
 #ifdef MANYPATH_TUNABLES_H

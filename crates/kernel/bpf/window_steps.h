@@ -109,14 +109,15 @@ INLINE void step_loss(const struct step *step)
 }
 
 /*
- * A timeout, after step_loss(), which took it, or what it came upon, for any loss: the threshold is that of a single flow (RFC 5681 s3.1, RFC
- * 6356 s3), and the subflow does not count until it is heard again.
+ * A timeout: the subflow does not count until it is heard again. `told`: step_loss() took it for any loss, and the threshold is that of a
+ * single flow (RFC 5681 s3.1, RFC 6356 s3); else it came upon a recovery, whose threshold is held, as the kernel does.
  */
-INLINE void step_timeout(const struct step *step)
+INLINE void step_timeout(const struct step *step, bool told)
 {
 	packets_q32 half = step->state->before >> 1;
 
-	set_threshold(step, half > LEAST_WINDOW ? half : LEAST_WINDOW);
+	if (told)
+		set_threshold(step, half > LEAST_WINDOW ? half : LEAST_WINDOW);
 	step->state->window_rest = 0;
 	member_of(step)->rtt = 0;
 	member_of(step)->window = REAL_ONE;

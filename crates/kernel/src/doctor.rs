@@ -79,7 +79,17 @@ pub fn examine() -> Vec<Check> {
 /// What keeps this process from loading controllers; nothing if it may try.
 #[cfg(feature = "kernel")]
 pub(crate) fn obstacle() -> Option<Check> {
-    let checks: [fn() -> Check; 6] = [kernel_release, multipath, bpf, types, struct_ops, privileges];
+    first_bad(&[kernel_release, multipath, bpf, types, struct_ops, privileges])
+}
+
+/// What keeps this process from looking at controllers that are loaded, changing or unloading them: Multipath TCP may be off.
+#[cfg(feature = "kernel")]
+pub(crate) fn obstacle_to_those_loaded() -> Option<Check> {
+    first_bad(&[kernel_release, bpf, types, privileges])
+}
+
+#[cfg(feature = "kernel")]
+fn first_bad(checks: &[fn() -> Check]) -> Option<Check> {
     checks.iter().map(|check| check()).find(|check| check.state != State::Good)
 }
 

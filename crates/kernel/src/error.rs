@@ -31,6 +31,9 @@ pub enum Error {
     /// It is there already.
     #[error("{0} is loaded already: `manypath kernel set` changes its parameters, `unload` removes it")]
     Loaded(String),
+    /// Two controllers are to have one name.
+    #[error("{0} is asked for twice; `--name` gives one of them another name in a command of its own")]
+    Twice(String),
     /// Something else has registered a controller under its name.
     #[error("the kernel has a controller {0} that was not loaded by this command, which leaves it alone")]
     Taken(String),

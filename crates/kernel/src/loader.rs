@@ -34,9 +34,12 @@ pub fn load(request: &Request) -> Result<Loaded, Error> {
         let name = request.name.as_deref().unwrap_or(object.kernel_name);
         let settings: Vec<Setting> = spec.params.iter().chain(&request.settings).cloned().collect();
         Layout::of_object(&object)?.check(&settings)?;
+        if wanted.iter().any(|(instance, _): &(Instance, _)| instance.name == name) {
+            return Err(Error::Twice(name.to_owned()));
+        }
         wanted.push((Instance { name: checked(name)?.to_owned(), object }, settings));
     }
-    fit()?;
+    fit_to_load()?;
     if request.as_default {
         default::allowed()?;
     }
@@ -112,10 +115,12 @@ pub fn set(name: &str, settings: &[Setting]) -> Result<(), Error> {
     tunables::set(&instance, settings)
 }
 
-/// The controllers that are loaded, in alphabetical order of their names in the kernel.
+/// The controllers that are loaded and that sockets can take, in alphabetical order of their names in the kernel.
 pub(crate) fn instances() -> Result<Vec<Instance>, Error> {
     let found = pins::list()?.into_iter().filter_map(|name| {
         let controller = PinnedMap::open(&name, pins::CONTROLLER).ok()?;
+        // Something else may have unregistered it; `unload` still removes what is left.
+        controller.bytes(&ZERO).ok()?.filter(|value| is_registered(value))?;
         let object = objects().find(|object| controller.is_called(object.kernel_name))?;
         Some(Instance { name, object })
     });
@@ -164,8 +169,13 @@ fn checked(name: &str) -> Result<&str, Error> {
 }
 
 /// That this kernel can run controllers and this process may load them.
-pub(crate) fn fit() -> Result<(), Error> {
+fn fit_to_load() -> Result<(), Error> {
     doctor::obstacle().map_or(Ok(()), |check| Err(Error::Unfit(check)))
+}
+
+/// That this process may deal with controllers that are loaded.
+pub(crate) fn fit() -> Result<(), Error> {
+    doctor::obstacle_to_those_loaded().map_or(Ok(()), |check| Err(Error::Unfit(check)))
 }
 
 /// Sends what libbpf says to the log.

@@ -39,6 +39,8 @@ fn unknown_controllers_parameters_and_names() {
     // The second fails: the first goes, too.
     assert!(matches!(refused(&request(&["reno", "nope"])), Error::Unknown { .. }));
     assert!(matches!(refused(&request(&["lia", "lia:x=1"])), Error::NotInKernel { .. }));
+    // Two of one name: neither is loaded.
+    assert!(matches!(refused(&request(&["lia", "balia"])), Error::Twice(_)));
     let all = Request { settings: vec![("x".to_owned(), "1".to_owned())], ..request(&["reno"]) };
     assert!(matches!(refused(&all), Error::NotInKernel { .. }));
     assert!(matches!(refused(&request(&["balia:alpha=7"])), Error::Parameter(SpecError::BadValue { .. })));

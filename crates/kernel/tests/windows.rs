@@ -221,8 +221,17 @@ fn compare<L: Copy + Default + core::fmt::Debug>(
                 worst.compare(name, ours, pair.theirs.window(own) - before.window(own), LAST_PLACE, &before);
             }
             _ => {
-                pair.event(own, &Event::Timeout { repeated: false });
-                pair.theirs.timeout(controller, own);
+                // In a recovery, whose threshold is held, or not.
+                let repeated = dice.below(4) == 0;
+                if repeated {
+                    pair.lose(controller, own, false);
+                }
+                pair.event(own, &Event::Timeout { repeated });
+                if repeated {
+                    pair.theirs.timeout_in_recovery(controller, own);
+                } else {
+                    pair.theirs.timeout(controller, own);
+                }
                 worst.compare(
                     name,
                     pair.our_threshold(own).max(LEAST_WINDOW),

@@ -43,12 +43,17 @@ fn obstacle() -> Option<String> {
 
 /// Two links of 50 Mbit/s and 20 ms.
 pub fn two_links() -> TunLinks {
-    links("", false)
+    links(["120KB", "120KB"], "", false)
+}
+
+/// Two such links, of which the first drops a window that grows for long and the second nothing.
+pub fn shallow_and_deep_link() -> TunLinks {
+    links(["15KB", "4MB"], "", false)
 }
 
 /// Two such links, of which the second is used only when the first is dead; the first has `more` in its table.
 pub fn link_and_backup(more: &str) -> TunLinks {
-    links(more, true)
+    links(["120KB", "120KB"], more, true)
 }
 
 /// One link, described by its table.
@@ -61,11 +66,11 @@ pub fn one_link(table: &str) -> TunLinks {
     TunLinks::start(&TunConfig::from_scenario(&scenario, 7).unwrap()).unwrap()
 }
 
-fn links(more: &str, backup: bool) -> TunLinks {
+fn links([first, second]: [&str; 2], more: &str, backup: bool) -> TunLinks {
     let text = format!(
         "duration = \"10s\"\n\
-        [[link]]\nname = \"link1\"\nrate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"120KB\"\n{more}\n\
-        [[link]]\nname = \"link2\"\nrate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"120KB\"\n\
+        [[link]]\nname = \"link1\"\nrate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"{first}\"\n{more}\n\
+        [[link]]\nname = \"link2\"\nrate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"{second}\"\n\
         [[connection]]\nname = \"c\"\ncc = \"reno\"\n\
         [[connection.path]]\nroute = [\"link1\"]\n[[connection.path]]\nroute = [\"link2\"]\n"
     );

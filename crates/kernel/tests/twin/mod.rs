@@ -98,7 +98,7 @@ pub struct WindowController {
     sample: unsafe extern "C" fn(*const Step, u32),
     ack: unsafe extern "C" fn(*const Step, u32, u32),
     loss: unsafe extern "C" fn(*const Step),
-    timeout: unsafe extern "C" fn(*const Step),
+    timeout: unsafe extern "C" fn(*const Step, u32),
 }
 
 impl WindowController {
@@ -362,9 +362,12 @@ impl<L: Copy + Default> Twin<L> {
         self.step(controller, own, |step| unsafe { (controller.join)(step) });
     }
 
+    /// A sample; of the socket only the threshold is written back, as by the kernel's callback.
     pub fn sample(&mut self, controller: &WindowController, own: usize, rtt_us: u32) {
+        let held = self.sockets[own];
         // SAFETY: as above.
         self.step(controller, own, |step| unsafe { (controller.sample)(step, rtt_us) });
+        self.sockets[own] = SocketView { ssthresh: self.sockets[own].ssthresh, ..held };
     }
 
     pub fn ack(&mut self, controller: &WindowController, own: usize, packets: u32, limited: bool) {
@@ -384,7 +387,14 @@ impl<L: Copy + Default> Twin<L> {
         // SAFETY: as above.
         self.step(controller, own, |step| unsafe { (controller.loss)(step) });
         // SAFETY: as above.
-        self.step(controller, own, |step| unsafe { (controller.timeout)(step) });
+        self.step(controller, own, |step| unsafe { (controller.timeout)(step, 1) });
+        self.sockets[own].cwnd = 1;
+    }
+
+    /// A timeout in a recovery: the kernel says only that it was one.
+    pub fn timeout_in_recovery(&mut self, controller: &WindowController, own: usize) {
+        // SAFETY: as above.
+        self.step(controller, own, |step| unsafe { (controller.timeout)(step, 0) });
         self.sockets[own].cwnd = 1;
     }
 }
