@@ -11,6 +11,7 @@ use noq::{Incoming, RecvStream, SendStream};
 
 use crate::carrier::{Carrier, ControlError, read_message, transport_config};
 use crate::code;
+use crate::connection::Connection;
 use crate::dial;
 use crate::ecn;
 use crate::engine::Engine;
@@ -106,12 +107,14 @@ async fn open(shared: &Arc<Shared>, mut guest: Guest, hello: Hello) -> Result<()
     let secret = Secret::of_first_carrier(&guest.connection, id).map_err(internal)?;
     let session = settings::session(&transport, Role::Server, hello.limits, max_paths).map_err(internal)?;
     let engine = Engine::start(session, transport.linger, shared.config.session_lifetime).map_err(internal)?;
+    // Dropped if the client cannot be welcomed, which ends the session.
+    let connection = Connection::new(Arc::clone(&engine), None);
     shared.on_opened(secret, &engine);
     let limits = settings::limits(&transport);
     let welcome = Welcome { version: VERSION, session: id, limits, max_paths, linger: transport.linger };
     guest.answer(&Message::Welcome(welcome)).await?;
     guest.attach(&engine)?;
-    shared.announce(engine);
+    shared.announce(connection);
     Ok(())
 }
 

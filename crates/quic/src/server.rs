@@ -161,8 +161,8 @@ impl Shared {
     }
 
     /// Hands a session to the application. If nobody takes it, it is dropped, which closes it.
-    pub(crate) fn announce(&self, engine: Arc<Engine>) {
-        let _ = self.accepted.send(Connection::new(engine, None));
+    pub(crate) fn announce(&self, connection: Connection) {
+        let _ = self.accepted.send(connection);
     }
 }
 

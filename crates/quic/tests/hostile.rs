@@ -37,6 +37,23 @@ async fn session(server: &Server, files: &Files) -> (Raw, [u8; 16], Connection) 
 }
 
 #[tokio::test]
+async fn a_session_whose_client_hears_no_welcome_ends() {
+    let files = Files::new("welcome");
+    let server = server(ServerConfig { identity: files.identity(), max_sessions: 1, ..ServerConfig::default() }).await;
+    let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+    raw.recv.stop(0_u32.into()).unwrap();
+    raw.ask().await;
+    assert_eq!(within(raw.closed_with()).await, 0x08);
+    // As soon as it is over.
+    within(async {
+        while connect(client_config(&server, &[server.local_addrs()[0]])).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_replayed_join_is_refused() {
     let (files, server) = file_server("replay").await;
     let (first, id, _session) = session(&server, &files).await;

@@ -87,11 +87,16 @@ impl Raw {
         (head[0], body)
     }
 
-    /// Opens a session; returns its id.
-    pub(crate) async fn hello(&mut self) -> [u8; 16] {
+    /// Asks for a session.
+    pub(crate) async fn ask(&mut self) {
         let window = (16_u64 << 20).to_be_bytes();
         let limits = [&window[..], &window, &256_u32.to_be_bytes(), &8_u32.to_be_bytes()].concat();
         self.tell(1, &[&[0, 1, 0, 0], &limits[..], &[0; 6]].concat()).await;
+    }
+
+    /// Opens a session; returns its id.
+    pub(crate) async fn hello(&mut self) -> [u8; 16] {
+        self.ask().await;
         let (kind, body) = self.hear().await;
         assert_eq!((kind, &body[..4], body.len()), (3, &[0, 1, 0, 0][..], 48));
         body[4..20].try_into().unwrap()
