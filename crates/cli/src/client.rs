@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use tokio::net::UdpSocket;
 
 use crate::algorithms;
+use crate::dial;
 use crate::output;
 use crate::schedule_trace::ScheduleTrace;
 use crate::target::Host;
@@ -312,7 +313,8 @@ impl ClientArgs {
         if algorithms.target_rate.is_some() {
             self.check_costs(&paths)?;
         }
-        let mut config = ClientConfig::new(host.resolve().await?, trust);
+        let servers = dial::in_reach(host.resolve().await?, &paths);
+        let mut config = ClientConfig::new(servers[0], trust);
         check_places(&paths, config.server).await?;
         config.terms = self.terms();
         if paths.is_empty() {
@@ -328,7 +330,7 @@ impl ClientArgs {
         config.transport.cc = cc.unwrap_or(config.transport.cc);
         config.transport.sched = sched.unwrap_or(config.transport.sched);
         trace.attach(&mut config.transport);
-        manypath_quic::connect(config).await.with_context(|| format!("cannot connect to {host}"))
+        dial::connect(&config, &servers).await.with_context(|| format!("cannot connect to {host}"))
     }
 }
 

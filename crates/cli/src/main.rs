@@ -15,6 +15,7 @@
 mod algorithms;
 mod client;
 mod demo;
+mod dial;
 mod emu;
 mod files;
 mod get;

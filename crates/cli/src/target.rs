@@ -134,15 +134,20 @@ fn unescaped(text: &str) -> Result<String, ParseTargetError> {
 }
 
 impl Host {
-    /// Asks the resolver; the first address wins.
-    pub(crate) async fn resolve(&self) -> Result<SocketAddr> {
+    /// Asks the resolver: the first address of each family, in its order; at least one.
+    pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let found = tokio::net::lookup_host((self.name.as_str(), self.port)).await;
-        let mut found =
-            found.with_context(|| format!("cannot find '{}': check the name and the resolver", self.name))?;
-        match found.next() {
-            Some(address) => Ok(address),
-            None => bail!("'{}' has no address", self.name),
+        let found = found.with_context(|| format!("cannot find '{}': check the name and the resolver", self.name))?;
+        let mut first: Vec<SocketAddr> = Vec::new();
+        for address in found {
+            if first.iter().all(|other| other.is_ipv4() != address.is_ipv4()) {
+                first.push(address);
+            }
         }
+        if first.is_empty() {
+            bail!("'{}' has no address", self.name);
+        }
+        Ok(first)
     }
 }
 

@@ -229,7 +229,10 @@ fn the_demo_reports_runs_and_writes_its_page() {
     let place = Place::new();
     let page = place.path("page.html");
     let args = ["demo", "--cc", "cubic", "--time", "4s", "--json", "--page", page.to_str().unwrap()];
-    let said = run(args);
+    // The environment of somebody who uses servers with a token.
+    let mut demo = manypath(args);
+    demo.env("MANYPATH_TOKEN", "sesame");
+    let said = said(demo);
     let report: serde_json::Value =
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.err));
     let runs = report["runs"].as_array().unwrap();

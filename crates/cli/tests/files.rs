@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use support::{Place, Server, interrupt, manypath, run, said, slow_link, through, wait_until};
@@ -59,8 +60,11 @@ fn empty_files_and_replaced_files() {
     assert!(place.path("e").exists());
     place.file("served/old", 70_000);
     let new = place.file("new", 50_000);
+    // What replaces a private file is private, too.
+    fs::set_permissions(place.path("served/old"), fs::Permissions::from_mode(0o600)).unwrap();
     said(server.put(&place.path("new"), "old")).json();
     assert_eq!(fs::read(place.path("served/old")).unwrap(), new);
+    assert_eq!(fs::metadata(place.path("served/old")).unwrap().permissions().mode() & 0o777, 0o600);
     said(server.put(&place.path("e"), "old")).json();
     assert_eq!(place.size("served/old"), 0);
     assert!(!place.path("served/old.part").exists());

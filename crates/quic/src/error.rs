@@ -33,6 +33,17 @@ pub enum TlsError {
     /// The TLS library refuses the certificate, the key or both together.
     #[error("the certificate or key cannot be used: {0}")]
     Refused(#[from] rustls::Error),
+    /// The certificate and the key of a folder are of different pairs.
+    #[error(
+        "{cert} and {key} do not belong together: delete both, and a new pair is made; clients need its fingerprint",
+        cert = cert.display(), key = key.display()
+    )]
+    Mismatch {
+        /// The certificate.
+        cert: PathBuf,
+        /// The key.
+        key: PathBuf,
+    },
     /// A certificate authority's file cannot be used for checking.
     #[error("the certificate authority cannot be used: {0}")]
     Authority(#[from] rustls::server::VerifierBuilderError),

@@ -1,7 +1,7 @@
 //! Who a server is: its certificate and key, from files or made here, and the fingerprint that clients pin.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -76,17 +76,7 @@ impl Identity {
     pub(crate) fn load(&self) -> Result<Credentials, TlsError> {
         match self {
             Self::Files { cert, key } => from_files(cert, key),
-            Self::SelfSigned { dir } => {
-                let (cert, key) = (dir.join(CERT_FILE), dir.join(KEY_FILE));
-                if !cert.exists() || !key.exists() {
-                    let (cert_pem, key_pem) = generate()?;
-                    fs::create_dir_all(dir).map_err(|source| TlsError::File { path: dir.clone(), source })?;
-                    // The key first: a certificate without its key would be used with a wrong one.
-                    write_new(&key, key_pem.as_bytes())?;
-                    write_new(&cert, cert_pem.as_bytes())?;
-                }
-                Ok(Credentials { is_own: true, ..from_files(&cert, &key)? })
-            }
+            Self::SelfSigned { dir } => kept(dir),
             Self::Ephemeral => {
                 let certified = rcgen::generate_simple_self_signed(Vec::new())?;
                 let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
@@ -94,6 +84,30 @@ impl Identity {
             }
         }
     }
+}
+
+/// The pair in a folder, made if it is not there.
+fn kept(dir: &Path) -> Result<Credentials, TlsError> {
+    let (cert, key) = (dir.join(CERT_FILE), dir.join(KEY_FILE));
+    let within = |source| TlsError::File { path: dir.to_owned(), source };
+    fs::create_dir_all(dir).map_err(within)?;
+    // Another server may start in the same folder at this moment.
+    let held = File::open(dir).map_err(within)?;
+    held.lock().map_err(within)?;
+    if !cert.exists() || !key.exists() {
+        let (cert_pem, key_pem) = generate()?;
+        // An old certificate would be used with the new key if this process ended between the two.
+        if cert.exists() {
+            fs::remove_file(&cert).map_err(within)?;
+        }
+        write_new(&key, key_pem.as_bytes())?;
+        write_new(&cert, cert_pem.as_bytes())?;
+    }
+    let found = from_files(&cert, &key)?;
+    if !tls::belong_together(&found.chain, &found.key) {
+        return Err(TlsError::Mismatch { cert, key });
+    }
+    Ok(Credentials { is_own: true, ..found })
 }
 
 fn from_files(cert: &Path, key: &Path) -> Result<Credentials, TlsError> {
@@ -163,6 +177,34 @@ mod tests {
         for text in ["", "12", "zz", &"g".repeat(64), &"0".repeat(63), &"ä".repeat(32)] {
             assert!(text.parse::<Fingerprint>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn servers_that_start_at_once_in_one_folder_have_one_identity() {
+        let dir = std::env::temp_dir().join(format!("manypath-identities-{}", std::process::id()));
+        let identity = Identity::SelfSigned { dir: dir.clone() };
+        for _ in 0..4 {
+            let fingerprints: Vec<_> = std::thread::scope(|scope| {
+                let started: Vec<_> = (0..8).map(|_| scope.spawn(|| identity.load().unwrap().fingerprint())).collect();
+                started.into_iter().map(|one| one.join().unwrap()).collect()
+            });
+            assert!(fingerprints.iter().all(|one| *one == fingerprints[0]), "{fingerprints:?}");
+            fs::remove_dir_all(&dir).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_certificate_with_a_wrong_key_is_named() {
+        let dir = std::env::temp_dir().join(format!("manypath-mismatch-{}", std::process::id()));
+        let identity = Identity::SelfSigned { dir: dir.clone() };
+        let first = identity.load().unwrap().fingerprint();
+        fs::write(dir.join(KEY_FILE), generate().unwrap().1).unwrap();
+        let error = identity.load().unwrap_err();
+        assert!(matches!(&error, TlsError::Mismatch { key, .. } if *key == dir.join(KEY_FILE)), "{error}");
+        // Without its key, the certificate goes, too.
+        fs::remove_file(dir.join(KEY_FILE)).unwrap();
+        assert_ne!(identity.load().unwrap().fingerprint(), first);
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

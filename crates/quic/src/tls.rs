@@ -11,6 +11,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring as provider};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, DigitallySignedStruct, KeyLogFile, RootCertStore, SignatureScheme};
 
 use crate::error::{PathError, TlsError};
@@ -35,6 +36,12 @@ pub enum Trust {
         /// The name the certificate must be for.
         server_name: String,
     },
+}
+
+/// Whether a certificate is of this key. What cannot be used at all is refused later, with the reason.
+pub(crate) fn belong_together(chain: &[CertificateDer<'static>], key: &PrivateKeyDer<'static>) -> bool {
+    let pair = CertifiedKey::from_der(chain.to_vec(), key.clone_key(), &provider::default_provider());
+    !matches!(pair, Err(rustls::Error::InconsistentKeys(_)))
 }
 
 /// What a client needs to dial, and what it learns when a certificate is refused.

@@ -80,6 +80,8 @@ impl Server {
             .args(["--cc", &cc.to_string(), "--sched", &sched.to_string()])
             .arg("--state")
             .arg(served.dir.path().join("state"))
+            // The demo's client sends no token.
+            .env_remove("MANYPATH_TOKEN")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

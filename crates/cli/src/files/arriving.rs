@@ -2,8 +2,9 @@
 //! list of what has arrived is needed beside it: the part is always the beginning of the file, and its hash says of which.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, TryLockError};
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt as _;
 
 use cap_fs_ext::{FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
@@ -58,6 +59,10 @@ impl Arriving {
         let named = dir.symlink_metadata(&part).map_err(|_| StoreError::Busy)?;
         if (held.dev(), held.ino()) != (named.dev(), named.ino()) {
             return Err(StoreError::Busy);
+        }
+        // As private as the file that it will replace, before anything is in it.
+        if let Ok(old) = dir.metadata(name) {
+            file.set_permissions(Permissions::from_mode(cap_std::fs::MetadataExt::mode(&old) & 0o777))?;
         }
         Ok(Self { dir, name: name.to_owned(), part, file })
     }
