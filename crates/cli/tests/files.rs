@@ -159,6 +159,26 @@ fn a_put_goes_on_after_an_interruption() {
     assert_eq!(fs::read(place.path("served/f")).unwrap(), content);
 }
 
+/// What arrived while a process did not run is read before its paths are called silent.
+#[test]
+fn a_process_that_stands_still_for_a_moment_gives_no_path_up() {
+    let place = Place::new();
+    place.file("f", 30_000_000);
+    let server = Server::start(&place, &["--writable"]);
+    let relay = slow_link(server.address);
+    let (from, target, path) = (place.path("f"), format!("{}/f", server.address), through(&relay));
+    let args = ["put", from.to_str().unwrap(), &target, "--pin", &server.pin, "--path", &path, "--log", "info"];
+    let put = manypath(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("served/f.part") > 2_000_000);
+    let signal = |name: &str| Command::new("kill").args([name, &put.id().to_string()]).status().unwrap();
+    assert!(signal("-STOP").success());
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert!(signal("-CONT").success());
+    let said: support::Said = put.wait_with_output().unwrap().into();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("session over") && !said.err.contains("path failed"), "{}", said.err);
+}
+
 #[test]
 fn a_put_waits_for_one_that_breaks_off() {
     let place = Place::new();

@@ -233,9 +233,7 @@ impl Engine {
         if state.ended.is_some() {
             return;
         }
-        if state.session.next_timeout().is_some_and(|at| at <= now) {
-            state.session.on_timeout(now);
-        }
+        state.run_timers(now);
         state.send(now);
         while let Some(event) = state.session.poll_event() {
             self.on_event(state, event);
@@ -244,9 +242,7 @@ impl Engine {
             self.end(state, reason, Some(farewell));
             return;
         }
-        let own = [state.pathless_since.map(|since| since + state.linger), state.finish_by, Some(state.expires)];
-        let next = own.into_iter().flatten().chain(state.session.next_timeout()).min();
-        if let Some(at) = next
+        if let Some(at) = state.next_look()
             && state.armed.is_none_or(|armed| at < armed)
         {
             let after = at.since(now).max(MIN_TIMER);

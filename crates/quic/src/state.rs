@@ -13,6 +13,11 @@ use crate::flow_state::FlowState;
 use crate::paths::{Attached, Counters, Paths};
 use crate::reports::{Fate, News};
 
+/// A timer that is this late was not looked at: the shortest silence that fails a path is 250 ms.
+const STANDSTILL: Duration = Duration::from_millis(50);
+/// How long reading what has arrived meanwhile may take: a socket's buffer is some hundred packets.
+const TO_READ: Duration = Duration::from_millis(10);
+
 /// What the lock protects.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -31,6 +36,10 @@ pub(crate) struct State {
     /// The application let go: the session ends when everything is delivered, or at this time.
     pub(crate) finish_by: Option<Time>,
     pub(crate) armed: Option<Time>,
+    /// When the network thread last looked.
+    looked: Time,
+    /// The thread stood still: until then what arrived meanwhile is read, and nobody is called silent.
+    excused_until: Option<Time>,
 }
 
 /// How the peer learns that the session ended.
@@ -56,7 +65,33 @@ impl State {
             expires: Time::ZERO + lifetime,
             finish_by: None,
             armed: None,
+            looked: Time::ZERO,
+            excused_until: None,
         }
+    }
+
+    /// Does what the session's timers ask for. If nobody looked at a timer for long (the process was stopped, or got no
+    /// processor), what arrived meanwhile waits unread, and by the clock alone every path would be silent: it is read first.
+    pub(crate) fn run_timers(&mut self, now: Time) {
+        let due = self.session.next_timeout().filter(|at| *at <= now);
+        if due.is_some_and(|at| now.since(at.max(self.looked)) > STANDSTILL) {
+            self.excused_until.get_or_insert(now + TO_READ);
+        }
+        self.looked = now;
+        if self.excused_until.is_some_and(|until| now < until) {
+            return;
+        }
+        self.excused_until = None;
+        if due.is_some() {
+            self.session.on_timeout(now);
+        }
+    }
+
+    /// When the network thread must look again.
+    pub(crate) fn next_look(&self) -> Option<Time> {
+        let of_session = self.excused_until.or_else(|| self.session.next_timeout());
+        let own = [self.pathless_since.map(|since| since + self.linger), self.finish_by, Some(self.expires)];
+        own.into_iter().flatten().chain(of_session).min()
     }
 
     /// A path lost its carrier.
