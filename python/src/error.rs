@@ -27,6 +27,18 @@ pub(crate) fn raise<E: PyTypeInfo>(error: impl core::fmt::Display) -> PyErr {
     PyErr::new::<E, _>(error.to_string())
 }
 
+/// What an error says, and its causes. Some errors name their cause themselves: it is not said twice.
+pub(crate) fn told(error: &dyn core::error::Error) -> String {
+    let mut text = error.to_string();
+    for cause in core::iter::successors(error.source(), |cause| cause.source()) {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+    }
+    text
+}
+
 /// A refused scenario. `text` is what was read from `file`, for the line in question.
 pub(crate) fn refused(py: Python<'_>, error: &Refused, file: &str, text: &str) -> PyErr {
     let raised = raise::<ScenarioError>(error);

@@ -3,6 +3,7 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 
 use manypath_lab::{
     Case, Engine, EngineKind, Experiment, Failure, LabError as Refused, Mode, Plan, Results, Run, Store, Verdict,
@@ -12,7 +13,8 @@ use manypath_output::{Table as GivenTable, Values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::error::{LabError, raise};
+use crate::error::{LabError, raise, told};
+use crate::simulate::LOOK_EVERY;
 use crate::table::Table;
 
 /// What became of runs.
@@ -144,26 +146,52 @@ pub(crate) fn lab_run(
     let mut outcome = Outcome { made: 0, held: 0, skipped: Vec::new(), failures: Vec::new() };
     let (mut raised, mut done) = (None, 0.0);
     for (plan, carrier) in &plans {
-        let mut hear = |run: &Run| {
-            done += run.cost;
+        let mut hear = |share: Option<f64>| {
             let said = Python::attach(|py| {
                 py.check_signals()?;
-                progress.as_ref().map_or(Ok(()), |progress| progress.call1(py, (done / total,)).map(drop))
+                let Some((progress, share)) = progress.as_ref().zip(share) else { return Ok(()) };
+                progress.call1(py, (share,)).map(drop)
             });
             if let Err(error) = said {
                 raised.get_or_insert(error);
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        let part = py.detach(|| plan.carry_out(carrier.as_ref(), jobs, &store, &stop, &mut hear)).map_err(lab)?;
+        let (store, stop) = (&store, &stop);
+        // Only the thread that Python began with hears Ctrl-C: it listens, and another waits for runs.
+        let part = py.detach(|| {
+            let (sender, costs) = mpsc::channel();
+            std::thread::scope(|scope| {
+                let making = scope.spawn(move || {
+                    let mut tell = |run: &Run| {
+                        // Someone listens until this thread ends.
+                        let _ = sender.send(run.cost);
+                    };
+                    plan.carry_out(carrier.as_ref(), jobs, store, stop, &mut tell)
+                });
+                loop {
+                    match costs.recv_timeout(LOOK_EVERY) {
+                        Ok(cost) => {
+                            done += cost;
+                            hear(Some(done / total));
+                        }
+                        Err(RecvTimeoutError::Timeout) => hear(None),
+                        Err(RecvTimeoutError::Disconnected) => break,
+                    }
+                }
+                making.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        });
+        // An interruption is what is to be said, even where results could not be written then.
+        if let Some(raised) = raised {
+            return Err(raised);
+        }
+        let part = part.map_err(lab)?;
         outcome.made += part.made;
         outcome.held += part.held;
         let pair = |failure: Failure| (failure.run, failure.reason);
         outcome.skipped.extend(part.skipped.into_iter().map(pair));
         outcome.failures.extend(part.failures.into_iter().map(pair));
-        if let Some(raised) = raised {
-            return Err(raised);
-        }
     }
     Ok(outcome)
 }
@@ -175,7 +203,7 @@ fn carrier(experiment: &Experiment, wanted: Option<EngineKind>) -> Option<Box<dy
 }
 
 fn lab(error: Refused) -> PyErr {
-    raise::<LabError>(error)
+    raise::<LabError>(told(&error))
 }
 
 /// The papers' claims and whether they hold by the runs that are there: a table with a row each. With `wrong` every claim's

@@ -65,4 +65,6 @@ mod _native {
     use crate::table::{Column, Table, concat, restore_table};
     #[pymodule_export]
     use crate::theory::{Allocation, Network, lmmf, num};
+    #[pymodule_export]
+    use pyo3::panic::PanicException;
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use manypath_scenario::{Document, Override};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyMapping, PyType};
 use sha2::{Digest as _, Sha256};
 
 use crate::error;
@@ -33,7 +33,7 @@ pub(crate) struct Scenario {
     /// What errors call it.
     #[pyo3(get)]
     file: String,
-    /// Where relative paths in it begin.
+    /// Where relative paths in it begin: an absolute path, so that it is the same wherever a pickle is read.
     folder: PathBuf,
     overrides: Vec<Override>,
     checked: Arc<manypath_scenario::Scenario>,
@@ -41,6 +41,8 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     fn read(py: Python<'_>, text: String, file: String, folder: PathBuf, overrides: Vec<Override>) -> PyResult<Self> {
+        // The folder of a bare file name is the empty path. Where there is no working directory, nothing relative can be read.
+        let folder = std::path::absolute(Path::new(".").join(&folder)).unwrap_or(folder);
         let checked = manypath_scenario::parse_with(&text, &file, &folder, &overrides);
         let checked = Arc::new(checked.map_err(|refused| error::refused(py, &refused, &file, &text))?);
         Ok(Self { text, file, folder, overrides, checked })
@@ -76,11 +78,11 @@ impl Scenario {
         tables: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let text = match (description, tables) {
-            (Some(given), None) => match given.cast::<PyDict>() {
-                Ok(dict) => toml_of(dict)?,
+            (Some(given), None) => match given.cast::<PyMapping>() {
+                Ok(mapping) => toml_of(mapping)?,
                 Err(_) => given.extract().map_err(|_| PyTypeError::new_err("a scenario is TOML or a dictionary"))?,
             },
-            (None, Some(tables)) => toml_of(tables)?,
+            (None, Some(tables)) => toml_of(tables.as_mapping())?,
             (Some(_), Some(_)) => return Err(PyTypeError::new_err("give a description or keywords, not both")),
             (None, None) => {
                 return Err(PyTypeError::new_err("describe the scenario: with TOML, a dictionary or keywords"));
@@ -110,9 +112,10 @@ impl Scenario {
 
     /// The scenario with some values replaced. Keys are those of the command line's `--set`: `duration`,
     /// `link.NAME.KEY`, `connection.NAME.KEY`, or without the name, in all of these tables, `connection.KEY`.
-    fn replace(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<Self> {
+    fn replace(&self, py: Python<'_>, values: &Bound<'_, PyMapping>) -> PyResult<Self> {
         let mut overrides = self.overrides.clone();
-        for (key, value) in values {
+        for item in values.items()? {
+            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
             // Python writes truth values with capitals.
             let value = match value.extract::<bool>() {
                 Ok(flag) => flag.to_string(),

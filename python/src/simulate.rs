@@ -11,6 +11,7 @@ use manypath_scenario::Connection;
 use manypath_sim::Observer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyMapping;
 
 use crate::cc::written::{Failure, Written};
 use crate::error;
@@ -18,7 +19,7 @@ use crate::result::RunResult;
 use crate::scenario::Scenario;
 
 /// How often a run looks whether the user has pressed Ctrl-C.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Seeds are below this, so that they fit a signed number, which is what tables have.
 const SEEDS: u64 = 1 << 63;
@@ -39,13 +40,16 @@ pub(crate) fn simulate(
     py: Python<'_>,
     scenario: &Scenario,
     seed: u64,
-    controllers: Option<HashMap<String, Py<PyAny>>>,
+    controllers: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<RunResult> {
     if seed >= SEEDS {
         return Err(PyValueError::new_err("a seed is below 2^63"));
     }
     let checked = scenario.checked().as_ref();
-    let given = controllers.unwrap_or_default();
+    let given = match controllers {
+        Some(mapping) => mapping.items()?.iter().map(|item| item.extract()).collect::<PyResult<_>>()?,
+        None => HashMap::new(),
+    };
     let failure = Failure::default();
     let (mut made, names) = made(py, &given, checked, &failure)?;
     let mut watch = Watch { failure: failure.clone(), looked: Instant::now() };

@@ -1,5 +1,7 @@
 """The lab: experiments of the repository, run and judged."""
 
+import signal
+
 import manypath
 import pytest
 
@@ -73,6 +75,40 @@ def test_what_progress_raises_ends_a_run_that_can_go_on(places):
         manypath.lab.run("two", jobs=1, progress=stop, **places)
     rest = manypath.lab.run("two", jobs=1, **places)
     assert rest.made + rest.held == 4 and rest.held >= 1
+
+
+def test_an_interruption_is_heard_while_a_run_lasts(places):
+    """It comes in the first of four runs: none begins after it."""
+    path = places["experiments"] / "two.toml"
+    path.write_text(path.read_text().replace('"1s"', '"60s"'))
+
+    def interrupt(*_arguments):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            manypath.lab.run("two", jobs=1, **places)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(manypath.lab.metrics("two", **places)) == 1
+
+
+def test_an_interruption_is_raised_even_where_results_cannot_be_written(places):
+    def interrupt(share):
+        places["results"].write_text("no folder")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        manypath.lab.run("two", jobs=1, progress=interrupt, **places)
+
+
+def test_an_error_says_its_cause(places):
+    places["results"].write_text("no folder")
+    with pytest.raises(manypath.LabError, match="cannot look into .*: Not a directory"):
+        manypath.lab.run("two", **places)
 
 
 def test_what_makes_no_sense(places, tmp_path, monkeypatch):

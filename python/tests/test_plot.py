@@ -51,6 +51,48 @@ def test_a_comparison(two_paths, tmp_path):
     figure.savefig(tmp_path / "comparison.png")
 
 
+class Given:
+    """Two cases of two seeds."""
+
+    def __init__(self, **columns):
+        self.columns = {"case": np.array(["a", "a", "b", "b"]), "connection": np.array(["one"] * 4), **columns}
+
+    def table(self, _name):
+        return self.columns
+
+
+def test_seeds_without_a_number():
+    none = float("nan")
+    axis = manypath.plot.compare(Given(completion_s=np.array([none, 4.0, none, none])), "completion_s").axes[0]
+    assert axis.patches[0].get_height() == 4.0 and np.isnan(axis.patches[1].get_height())
+    assert [text.get_text() for text in axis.texts] == ["1 of 2", "0 of 2"]
+
+
+@pytest.mark.parametrize(
+    ("column", "scale", "label"),
+    [
+        ("goodput_bps", 1e-6, "goodput (Mbit/s)"),
+        ("srtt_mean_s", 1.0, "srtt mean (s)"),
+        ("cwnd_max_bytes", 1e-3, "cwnd max (kB)"),
+        ("cost_per_s", 1.0, "cost (1/s)"),
+        ("lost_packets", 1.0, "lost packets"),
+    ],
+)
+def test_scale_and_label_follow_from_the_columns_name(column, scale, label):
+    swept = Given(**{column: np.arange(4)})
+    axis = manypath.plot.compare(swept, column).axes[0]
+    assert axis.patches[1].get_height() == pytest.approx(2.5 * scale) and axis.get_ylabel() == label
+    given = manypath.plot.compare(swept, column, scale=2.0, label="mine").axes[0]
+    assert given.patches[1].get_height() == 5.0 and given.get_ylabel() == "mine"
+
+
+def test_nothing_to_compare(two_paths):
+    swept = manypath.sweep(two_paths.replace({"duration": "600ms"}))
+    assert not len(swept.table("files"))
+    with pytest.raises(manypath.ManypathError, match="the table 'files' has no rows"):
+        manypath.plot.compare(swept, "completion_s", "files")
+
+
 def test_seeds_that_agree():
     """The mean of three times 0.1 is above 0.1 by a rounding, which is no error bar below zero."""
 

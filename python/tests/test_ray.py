@@ -5,6 +5,7 @@ from collections import Counter
 
 import manypath
 import pytest
+from manypath.store import Store
 
 ray = pytest.importorskip("ray", reason="skipped: Ray is not installed")
 
@@ -59,7 +60,7 @@ def cluster(tmp_path, monkeypatch):
     cluster.shutdown()
 
 
-def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(two_paths, cluster, tmp_path):
+def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(two_paths, cluster, tmp_path, monkeypatch):
     cluster, nodes, log = cluster
     # Long enough that a worker is in the midst of a run when it is killed.
     two_paths = two_paths.replace({"duration": "10s"})
@@ -100,3 +101,20 @@ def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(two_paths, cl
         manypath.sweep(two_paths.replace({"connection.cc": "none"}), engine="ray")
     (failure,) = raised.value.failures.values()
     assert isinstance(failure, manypath.AlgorithmError)
+    with pytest.raises(manypath.SweepError, match="a seed is below") as raised:
+        manypath.sweep(two_paths, seeds=[1 << 63], engine="ray")
+    (failure,) = raised.value.failures.values()
+    assert isinstance(failure, ValueError)
+
+    # What is being stored at an interruption is stored after it.
+    add, interruptions = Store.add, iter([KeyboardInterrupt])
+
+    def interrupted(*arguments):
+        for interruption in interruptions:
+            raise interruption
+        add(*arguments)
+
+    monkeypatch.setattr(Store, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        manypath.sweep(two_paths, engine="ray", results=tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 1

@@ -1,6 +1,7 @@
 """Scenarios: from TOML, dictionaries and keywords, and the errors of the one parser."""
 
 import pickle
+import types
 
 import manypath
 import pytest
@@ -96,6 +97,34 @@ def test_files_and_relative_traces(tmp_path):
         manypath.Scenario(path.read_text())
     with pytest.raises(FileNotFoundError, match="none.toml"):
         manypath.Scenario.from_file(tmp_path / "none.toml")
+
+
+def test_relative_traces_stay_those_of_the_folder_where_it_was_read(tmp_path, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, trace in ((here, "1\n2\n3\n"), (there, "5\n9\n")):
+        folder.mkdir()
+        (folder / "trace").write_text(trace)
+    text = (
+        'duration = "1s"\n[[link]]\nname = "a"\ntrace = "trace"\ndelay = "1ms"\nqueue = "10packets"\n'
+        '[[connection]]\nname = "c"\ncc = "reno"\npath = [{ route = ["a"] }]\n'
+    )
+    (here / "mine.toml").write_text(text)
+    monkeypatch.chdir(here)
+    scenarios = [manypath.Scenario(text), manypath.Scenario(text, folder="."), manypath.Scenario.from_file("mine.toml")]
+    keys, pickles = [scenario.key(1) for scenario in scenarios], [pickle.dumps(scenario) for scenario in scenarios]
+    monkeypatch.chdir(there)
+    assert manypath.Scenario(text).key(1) != keys[0]
+    assert [pickle.loads(pickled).key(1) for pickled in pickles] == keys
+    assert [scenario.replace({"duration": "1s"}).key(1) for scenario in scenarios] == keys
+
+
+def test_any_mapping_describes(two_paths):
+    link = types.MappingProxyType({"name": "link1", "loss": "1%"})
+    tables = types.MappingProxyType(dict(TABLES, link=[link]))
+    assert manypath.Scenario(tables) == manypath.Scenario(dict(TABLES, link=[dict(link)]))
+    values = types.MappingProxyType({"duration": "600ms"})
+    short = two_paths.replace(values)
+    assert short == two_paths.replace(dict(values))
 
 
 def test_replacing_is_that_of_the_command_line():

@@ -1,11 +1,13 @@
 """Sweeps on this machine."""
 
 import itertools
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import manypath
 import pytest
+from manypath._native import PanicException
 from manypath.store import Store, StoreError
 from manypath.sweeps import _run_elsewhere
 
@@ -64,6 +66,56 @@ def test_runs_that_fail_do_not_stop_the_others(scenarios, tmp_path):
     assert manypath.sweep(scenarios, results=tmp_path).held == 2
 
 
+def test_nothing_that_a_run_raises_stops_the_others(scenarios, tmp_path, monkeypatch):
+    raised = {2: MemoryError(), 3: PanicException("index out of bounds")}
+
+    def simulate(scenario, seed):
+        if seed in raised:
+            raise raised[seed]
+        return manypath.simulate(scenario, seed)
+
+    monkeypatch.setattr("manypath.sweeps.simulate", simulate)
+    with pytest.raises(manypath.SweepError, match="3 of 5 runs failed") as failed:
+        manypath.sweep(scenarios["lia"], seeds=[2, 1 << 63, 3, 1, 4], jobs=1, results=tmp_path)
+    kinds = {seed: type(failure) for (_, seed), failure in failed.value.failures.items()}
+    assert kinds == {2: MemoryError, 1 << 63: ValueError, 3: manypath.InternalError}
+    assert "index out of bounds" in str(failed.value.failures["two paths", 3])
+    assert len(failed.value.sweep) == len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_failed_sweep_can_be_pickled(scenarios):
+    broken = {"none": scenarios["lia"].replace({"connection.cc": "none"}), "lia": scenarios["lia"]}
+    with pytest.raises(manypath.SweepError) as raised:
+        manypath.sweep(broken)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert type(again) is manypath.SweepError and str(again) == str(raised.value)
+    assert list(again.failures) == [("none", 1)] and isinstance(again.failures["none", 1], manypath.AlgorithmError)
+    same(again.sweep["lia", 1], raised.value.sweep["lia", 1])
+
+
+@pytest.mark.parametrize("interruptions", [1, 2])
+def test_what_is_being_stored_at_an_interruption_is_stored_after_it(scenarios, tmp_path, monkeypatch, interruptions):
+    """With two, the second comes while what has been done is stored, and costs that one run."""
+    add, calls = Store.add, itertools.count(1)
+    begun = threading.Barrier(3)
+
+    def together(*arguments):
+        result = manypath.simulate(*arguments)
+        begun.wait()
+        return result
+
+    def interrupted(store, key, result):
+        if next(calls) <= interruptions:
+            raise KeyboardInterrupt
+        add(store, key, result)
+
+    monkeypatch.setattr("manypath.sweeps.simulate", together)
+    monkeypatch.setattr(Store, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        manypath.sweep(scenarios["lia"], seeds=3, jobs=3, results=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4 - interruptions
+
+
 def test_an_interrupted_sweep_goes_on_where_it_was(scenarios, tmp_path, monkeypatch):
     """Of ten runs three are done and two under way when Ctrl-C comes: those are finished and kept, the others not begun."""
     begun, gate = itertools.count(1), threading.Event()
@@ -119,7 +171,33 @@ def test_names_and_engines(scenarios):
 
 def test_a_worker_with_other_sources_refuses(two_paths):
     with pytest.raises(manypath.ManypathError, match="not 0.0.0.other: install the same version everywhere"):
-        _run_elsewhere(two_paths, 1, "0.0.0+other")
+        _run_elsewhere(two_paths, 1, "0.0.0+other", two_paths.key(1))
+
+
+def test_a_worker_with_another_trace_refuses(tmp_path):
+    def link(trace):
+        return dict(name="a", trace=str(trace), delay="1ms", queue="10packets")
+
+    trace = tmp_path / "trace"
+    trace.write_text("1\n2\n3\n")
+    connection = dict(name="c", cc="reno", path=[dict(route=["a"])])
+    scenario = manypath.Scenario(duration="600ms", link=[link(trace)], connection=[connection])
+    sent, key = pickle.dumps(scenario), scenario.key(1)
+    same(_run_elsewhere(pickle.loads(sent), 1, manypath.code(), key), manypath.simulate(scenario))
+    trace.write_text("1\n2\n30\n")
+    with pytest.raises(manypath.ManypathError, match="traces must be the same"):
+        _run_elsewhere(pickle.loads(sent), 1, manypath.code(), key)
+
+
+def test_a_worker_that_panics_says_so(two_paths, monkeypatch):
+    """It would take its process with it, for a panic is no `Exception`."""
+
+    def panic(*arguments):
+        raise PanicException("index out of bounds")
+
+    monkeypatch.setattr("manypath.simulate", panic)
+    with pytest.raises(manypath.InternalError, match="index out of bounds"):
+        _run_elsewhere(two_paths, 1, manypath.code(), two_paths.key(1))
 
 
 def test_broken_files_are_named(result, tmp_path):

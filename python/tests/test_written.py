@@ -1,5 +1,7 @@
 """Controllers written in Python, run by the simulator."""
 
+import types
+
 import manypath
 import pytest
 from manypath.cc import CongestionControl, Event, Limits, PathController, Uncoupled, create
@@ -64,7 +66,7 @@ def test_nothing_is_lost_on_the_way_through_python(two_paths, algorithm):
     through = type("Through", (Through,), {"algorithm": algorithm, "name": algorithm})
     scenario = two_paths.replace({"connection.cc": algorithm})
     theirs = manypath.simulate(scenario, seed=5)
-    ours = manypath.simulate(scenario, seed=5, controllers={"phone": through})
+    ours = manypath.simulate(scenario, seed=5, controllers=types.MappingProxyType({"phone": through}))
     assert ours.json == theirs.json
     for name in theirs:
         assert ours[name].to_polars().equals(theirs[name].to_polars()), name

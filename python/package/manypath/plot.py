@@ -19,6 +19,8 @@ _STYLES = ("-", "--", "-.", ":")
 _HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 #: More lines in a panel cannot be told apart.
 _MOST_LINES = 8
+#: Of columns by how their names end: scale and unit. The first that fits counts.
+_UNITS = {"_bps": (1e-6, "Mbit/s"), "_bytes": (1e-3, "kB"), "_per_s": (1.0, "1/s"), "_s": (1.0, "s")}
 
 
 def series(result: Result, connections: Optional[list[str]] = None) -> Figure:
@@ -59,33 +61,55 @@ def compare(
     column: str = "goodput_bps",
     table: str = "connections",
     by: str = "connection",
-    scale: float = 1e-6,
-    label: str = "goodput (Mbit/s)",
+    scale: Optional[float] = None,
+    label: Optional[str] = None,
 ) -> Figure:
-    """Bars of a column for each case of a sweep, a group for each value of `by`: means over seeds, with least and largest."""
+    """Bars of a column for each case of a sweep, a group for each value of `by`: means over seeds, with least and largest.
+
+    `scale` and `label` follow from how the column's name ends. Where some rows have no number, the bar is of the others, and
+    says of how many.
+    """
     import matplotlib.pyplot as plt
 
     rows = sweep.table(table)
     cases, groups = list(dict.fromkeys(rows["case"])), list(dict.fromkeys(rows[by]))
+    if not cases:
+        raise ManypathError(f"there is nothing to compare: the table '{table}' has no rows")
+    scale, label = _scaled(column, scale, label)
     figure: Figure
     figure, axis = plt.subplots(figsize=(max(6.0, 1.2 * len(cases) + 2), 4), layout="constrained")
     width = 0.8 / len(groups)
     for number, group in enumerate(groups):
         of_group = [rows[column][(rows["case"] == case) & (rows[by] == group)] * scale for case in cases]
         places = np.arange(len(cases)) + (number - (len(groups) - 1) / 2) * width
-        means = np.array([_reduced(np.mean, values) for values in of_group])
-        least = np.array([_reduced(np.min, values) for values in of_group])
-        most = np.array([_reduced(np.max, values) for values in of_group])
+        known = [values[~np.isnan(values)] for values in of_group]
+        means = np.array([_reduced(np.mean, values) for values in known])
+        least = np.array([_reduced(np.min, values) for values in known])
+        most = np.array([_reduced(np.max, values) for values in known])
         hatch = _HATCHES[number % len(_HATCHES)]
         # A mean of equal values may lie beside them by a rounding.
         spread = np.maximum([means - least, most - means], 0)
         axis.bar(places, means, width, yerr=spread, capsize=3, hatch=hatch, label=str(group))
+        for place, top, there, values in zip(places, np.nan_to_num(most), known, of_group):
+            if len(there) < len(values):
+                axis.text(place, top, f"{len(there)} of {len(values)}", ha="center", va="bottom", fontsize="small")
     axis.set_xticks(np.arange(len(cases)), cases, rotation=30 if len(cases) > 4 else 0)
     axis.set_ylabel(label)
     axis.grid(axis="y", alpha=0.3)
     if len(groups) > 1:
         axis.legend(title=by, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
     return figure
+
+
+def _scaled(column: str, scale: Optional[float], label: Optional[str]) -> tuple[float, str]:
+    """What a column is multiplied with, and what its axis is called."""
+    ending = next((ending for ending in _UNITS if column.endswith(ending)), "")
+    usual, unit = _UNITS.get(ending, (1.0, ""))
+    # At a scale that was given the unit is not known.
+    words = column.replace("_", " ")
+    if unit and scale is None:
+        words = f"{column[: -len(ending)].replace('_', ' ')} ({unit})"
+    return usual if scale is None else scale, words if label is None else label
 
 
 def _reduced(how: Callable[[Any], Any], values: Any) -> float:

@@ -11,10 +11,21 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
-from ._native import ManypathError, Result, Scenario, Table, code, concat, simulate
+from ._native import (
+    InternalError,
+    ManypathError,
+    PanicException,
+    Result,
+    Scenario,
+    Table,
+    code,
+    concat,
+    simulate,
+)
 from .store import Store
 
 #: What is swept over: a scenario, several of different names, or scenarios by label.
@@ -47,6 +58,10 @@ class SweepError(ManypathError):
         super().__init__(f"{len(failures)} of {len(failures) + len(sweep)} runs failed; {label}, seed {seed}: {first}")
         self.failures = failures
         self.sweep = sweep
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are made again from their message alone, unless they say of what.
+        return type(self), (self.failures, self.sweep)
 
 
 class Sweep(Mapping[tuple[str, int], Result]):
@@ -114,6 +129,9 @@ def sweep(
     report = _reporter(progress)
 
     def done(task: _Task, outcome: Union[Result, Exception]) -> None:
+        # An engine that is interrupted says again what it may have said already.
+        if task.key in found or task.key in failed:
+            return
         if isinstance(outcome, Exception):
             failed[task.key] = outcome
         else:
@@ -167,24 +185,35 @@ def _engine(name: str, jobs: Optional[int]) -> Callable[[list[_Task], _Done], No
     raise ValueError(f"there is no engine '{name}'; there are local, ray")
 
 
+def _guarded(run: Callable[[Scenario, int], Result], scenario: Scenario, seed: int) -> Result:
+    """Makes a run. A panic, which is no `Exception`, becomes one: a bug that ends this run alone."""
+    try:
+        return run(scenario, seed)
+    except PanicException as panic:
+        raise InternalError(f"the run panicked, which is a bug: {panic}") from panic
+
+
 def _run(task: _Task) -> Result:
-    return simulate(task.scenario, task.seed)
+    return _guarded(simulate, task.scenario, task.seed)
 
 
 def _local(tasks: list[_Task], done: _Done, jobs: int) -> None:
     """Runs tasks on threads: a simulation holds no interpreter lock. When interrupted, runs under way are finished."""
     executor = ThreadPoolExecutor(jobs)
     futures = {executor.submit(_run, task): task for task in tasks}
-    heard = set()
     try:
         for future in as_completed(futures):
-            heard.add(future)
             done(futures[future], _outcome(future.result))
     except BaseException:
-        executor.shutdown(cancel_futures=True)
-        for future in set(futures) - heard:
-            if not future.cancelled():
-                done(futures[future], _outcome(future.result))
+        try:
+            executor.shutdown(cancel_futures=True)
+        finally:
+            # After another interruption some are not done.
+            for future, task in futures.items():
+                if future.done() and not future.cancelled():
+                    # What goes wrong with one result must not lose the next. What ended the sweep is raised.
+                    with suppress(BaseException):
+                        done(task, _outcome(future.result))
         raise
     executor.shutdown()
 
@@ -192,7 +221,7 @@ def _local(tasks: list[_Task], done: _Done, jobs: int) -> None:
 def _outcome(get: Callable[[], Result]) -> Union[Result, Exception]:
     try:
         return get()
-    except ManypathError as failure:
+    except Exception as failure:
         return failure
 
 
@@ -209,25 +238,36 @@ def _ray(tasks: list[_Task], done: _Done) -> None:
         while True:
             ahead = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
             while len(under_way) < ahead and (task := next(waiting, None)) is not None:
-                under_way[remote.remote(task.scenario, task.seed, code())] = task
+                under_way[remote.remote(task.scenario, task.seed, code(), task.key)] = task
             if not under_way:
                 return
             ready, _ = ray.wait(list(under_way), timeout=1.0)
             for reference in ready:
-                done(under_way.pop(reference), _fetched(reference))
-    finally:
-        # Nothing is left when all went well.
-        for reference in under_way:
-            ray.cancel(reference, force=True)
+                done(under_way[reference], _fetched(reference))
+                del under_way[reference]
+    except BaseException:
+        try:
+            for reference, task in under_way.items():
+                # What goes wrong with one result must not lose the next. What ended the sweep is raised.
+                with suppress(BaseException):
+                    if ray.wait([reference], timeout=0, fetch_local=False)[0]:
+                        done(task, _fetched(reference))
+        finally:
+            for reference in under_way:
+                ray.cancel(reference, force=True)
+        raise
 
 
-def _run_elsewhere(scenario: Scenario, seed: int, expected: str) -> Result:
+def _run_elsewhere(scenario: Scenario, seed: int, expected: str, key: str) -> Result:
     """What a worker does."""
     import manypath
 
     if code() != expected:
         raise ManypathError(f"the worker has manypath {code()}, not {expected}: install the same version everywhere")
-    return manypath.simulate(scenario, seed)
+    # The scenario was read again here, and its traces with it.
+    if scenario.key(seed) != key:
+        raise ManypathError("the worker has another scenario: traces must be the same at the same paths on all machines")
+    return _guarded(manypath.simulate, scenario, seed)
 
 
 def _fetched(reference: Any) -> Union[Result, Exception]:
