@@ -90,7 +90,11 @@ pub(crate) struct Args {
 struct Report {
     start: StartReport,
     intervals: Vec<IntervalReport>,
-    end: EndReport,
+    /// `null` if the measurement did not come to its end.
+    end: Option<EndReport>,
+    /// Why it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -160,17 +164,26 @@ async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> 
         connection = args.connection.connect(host, &args.algorithms, &trace) => connection?,
         () = interrupt.wait() => bail!("interrupted"),
     };
+    let mut intervals = Vec::new();
     let outcome = tokio::select! {
-        outcome = measured(args, host, &connection) => outcome,
+        outcome = measured(args, &connection, &mut intervals) => outcome,
         () = interrupt.wait() => Err(anyhow!("interrupted")),
         error = args.connection.unheard(&connection) => Err(error),
     };
     client::goodbye(&connection).await;
-    trace.finish(outcome)
+    trace.finish(report(args, host, intervals, outcome))
 }
 
-async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<()> {
-    let side = if args.reverse { Side::Receiving } else { Side::Sending };
+/// Says what was measured: of a measurement that was broken off, the intervals until then.
+fn report(args: &Args, host: &Host, intervals: Vec<IntervalReport>, outcome: Result<EndReport>) -> Result<()> {
+    if !args.json {
+        let end = outcome?;
+        let [bytes, retransmitted] = [end.bytes, end.retransmitted_bytes].map(manypath_core::Bytes::new);
+        return output::line(&format!(
+            "Total: {bytes:.1} in {:.1} s, {:.1} Mbit/s, {retransmitted:.1} retransmitted",
+            end.seconds, end.goodput_mbps
+        ));
+    }
     let (cc, sched) = args.algorithms.chosen()?;
     let start = StartReport {
         version: env!("CARGO_PKG_VERSION"),
@@ -181,6 +194,19 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
         flows: args.parallel,
         seconds: args.time.as_secs_f64(),
     };
+    match outcome {
+        Ok(end) => output::json(&Report { start, intervals, end: Some(end), error: None }),
+        Err(error) if intervals.is_empty() => Err(error),
+        Err(error) => {
+            output::json(&Report { start, intervals, end: None, error: Some(format!("{error:#}")) })?;
+            Err(error)
+        }
+    }
+}
+
+/// Measures; every interval goes to `intervals` as it ends.
+async fn measured(args: &Args, connection: &Connection, intervals: &mut Vec<IntervalReport>) -> Result<EndReport> {
+    let side = if args.reverse { Side::Receiving } else { Side::Sending };
     let mut running = JoinSet::new();
     let (beginning, mut begun) = watch::channel(None);
     for _ in 0..args.parallel {
@@ -193,7 +219,6 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
         return Err(ended.context("a flow stopped")?.err().unwrap_or_else(|| anyhow!("no flow began")));
     };
     let (mut bytes, mut retransmitted) = (0, 0);
-    let mut intervals = Vec::new();
     let mut ticks = tokio::time::interval(args.interval);
     // Where standard output stalls, so does this loop: intervals are longer then, none is made up afterwards.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -228,25 +253,13 @@ async fn measured(args: &Args, host: &Host, connection: &Connection) -> Result<(
         before = (at, now);
     }
     let elapsed = end.unwrap_or_default();
-    let end = EndReport {
+    Ok(EndReport {
         seconds: rounded(elapsed.as_secs_f64(), 3),
         bytes,
         goodput_mbps: rounded(mbps(bytes, elapsed), 3),
         retransmitted_bytes: retransmitted,
         paths: paths(&first, &before.1, side, elapsed),
-    };
-    if args.json {
-        output::json(&Report { start, intervals, end })?;
-    } else {
-        let retransmitted = manypath_core::Bytes::new(retransmitted);
-        output::line(&format!(
-            "Total: {:.1} in {:.1} s, {:.1} Mbit/s, {retransmitted:.1} retransmitted",
-            manypath_core::Bytes::new(bytes),
-            end.seconds,
-            end.goodput_mbps
-        ))?;
-    }
-    Ok(())
+    })
 }
 
 /// When a measurement began, and the counters then.
