@@ -208,6 +208,22 @@ fn a_claim_that_loses_its_number_no_longer_holds() {
 }
 
 #[test]
+fn an_experiment_that_makes_no_sense_keeps_no_other_from_being_judged() {
+    let folder = folder();
+    let lab = |args: &[&str]| lab(folder.path(), args);
+    let broken = EXPERIMENT.replace("connection.mp.goodput_bps", "connection.mp.subflow.*.sent_bytes");
+    std::fs::write(folder.path().join("experiments/broken.toml"), broken).unwrap();
+    out(&lab(&["run", "--all", "--quick", "--seeds", "2"]));
+    let checked = lab(&["check", "--quick"]);
+    assert_eq!(checked.status.code(), Some(2));
+    let (said, error) = (String::from_utf8_lossy(&checked.stdout), err(&checked));
+    assert!(said.contains("small.lia-starts-faster") && said.contains("of 1 claim"), "{said}");
+    assert!(error.contains("a metric is one number, not 2") && error.contains("not judged: broken"), "{error}");
+    let many = lab(&["run", "small", "--seeds", "10000", "--dry-run"]);
+    assert!(many.status.success(), "{}", err(&many));
+}
+
+#[test]
 fn an_interrupted_run_notes_what_it_has_made() {
     let folder = folder();
     let planned = lab(folder.path(), &["run", "small", "--dry-run"]);

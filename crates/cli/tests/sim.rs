@@ -209,6 +209,12 @@ fn tables_and_figures_are_written() {
     assert!(svg.contains("congestion window (kB)") && svg.contains("multipath 1"), "{svg}");
     said(with());
     assert_eq!(std::fs::read_to_string(&plot).unwrap(), svg);
+    // Said before a simulation that would take hours.
+    let long = ["sim", "run", "--set", "duration=100000s", "--parquet"];
+    let mut command = manypath(long);
+    command.arg(plot.join("tables"));
+    let refused = said(command);
+    assert!(refused.code == Some(2) && refused.err.contains("cannot make the folder"), "{}", refused.err);
     run(["sim", "run", "--set", SHORT, "--set", NO_WARMUP, "--plot", "/dev/full"])
         .fails_with(&["cannot write /dev/full", "No space left"]);
 }

@@ -10,23 +10,7 @@ mod tokens;
 
 use std::path::Path;
 
-use sources::{Hashes, hashes};
-
-/// An engine's name in the generated code, the crates and files that decide all its runs, and whether runs name algorithms.
-/// `emu-tun` is `emu` without its module `tun`.
-type Engine = (&'static str, &'static [&'static str], &'static [&'static str], bool);
-
-const ENGINES: [Engine; 4] = [
-    ("SIM", &["core", "session", "link", "scenario", "sim"], &[], true),
-    ("THEORY", &["core", "theory"], &[], false),
-    ("QUIC", &["core", "session", "link", "scenario", "emu-tun", "quic"], &["lab/src/engine/quic.rs"], true),
-    (
-        "KERNEL",
-        &["core", "link", "scenario", "emu", "kernel"],
-        &["lab/src/engine/kernel.rs", "lab/src/engine/kernel/flow.rs"],
-        false,
-    ),
-];
+use sources::{ENGINES, Hashes, hashes};
 
 fn main() {
     // Where the sources are now, not where this program was compiled: a tree may be copied with what was built in it, and its
@@ -39,6 +23,9 @@ fn main() {
             let folder = name.split('-').next().expect("at least one part");
             println!("cargo::rerun-if-changed={}", crates.join(folder).display());
         }
+        for file in files {
+            println!("cargo::rerun-if-changed={}", crates.join(file).display());
+        }
         let Hashes { all, core, controllers, schedulers } = hashes(crates, whole, files, named);
         let (controllers, schedulers): (Vec<_>, Vec<_>) = (controllers.iter().collect(), schedulers.iter().collect());
         code += &format!(
@@ -47,7 +34,6 @@ fn main() {
         );
     }
     println!("cargo::rerun-if-changed=build");
-    println!("cargo::rerun-if-changed=src/engine");
     let out = std::env::var_os("OUT_DIR").expect("Cargo says where generated code goes");
     std::fs::write(Path::new(&out).join("code.rs"), code).expect("Cargo's folder can be written to");
 }

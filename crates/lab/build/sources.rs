@@ -13,6 +13,43 @@ use sha2::{Digest, Sha256};
 use crate::registry::Table;
 use crate::tokens::{Token, tokens};
 
+/// An engine's name in the generated code, the crates and files that decide all its runs, and whether runs name algorithms.
+/// `emu-tun` is `emu` without its module `tun`.
+type Engine = (&'static str, &'static [&'static str], &'static [&'static str], bool);
+
+/// The engines. What the lab makes of a run decides its numbers too.
+pub(crate) const ENGINES: [Engine; 4] = [
+    ("SIM", &["core", "session", "link", "scenario", "sim"], &["lab/src/engine.rs", "lab/src/quantities.rs"], true),
+    (
+        "THEORY",
+        &["core", "theory"],
+        &[
+            "lab/src/models.rs",
+            "lab/src/models/arguments.rs",
+            "lab/src/models/buffers.rs",
+            "lab/src/models/law.rs",
+            "lab/src/models/network.rs",
+            "lab/src/models/uni.rs",
+            "lab/src/quantities.rs",
+            // Its random states are drawn with this.
+            "link/src/random.rs",
+        ],
+        false,
+    ),
+    (
+        "QUIC",
+        &["core", "session", "link", "scenario", "emu-tun", "quic"],
+        &["lab/src/engine.rs", "lab/src/engine/quic.rs", "lab/src/quantities.rs"],
+        true,
+    ),
+    (
+        "KERNEL",
+        &["core", "link", "scenario", "emu", "kernel"],
+        &["lab/src/engine.rs", "lab/src/engine/kernel.rs", "lab/src/engine/kernel/flow.rs", "lab/src/quantities.rs"],
+        false,
+    ),
+];
+
 /// Files with what is in them.
 type Files = Vec<(PathBuf, Vec<Token>)>;
 

@@ -223,6 +223,12 @@ fn combined(product: &Node) -> Result<Vec<AxisValue>, Fault> {
             let mut both = first.clone();
             both.label = format!("{} {}", first.label, second.label);
             both.bindings.extend(second.bindings.clone());
+            both.hidden |= second.hidden;
+            match (&mut both.scenario, &second.scenario) {
+                (Some(held), Some(more)) => held.merge(more),
+                (held @ None, Some(more)) => *held = Some(more.clone()),
+                (_, None) => {}
+            }
             both
         };
         values = values.iter().flat_map(|first| more.iter().map(move |second| pair((first, second)))).collect();
@@ -252,21 +258,24 @@ fn quick(file: &AxisTable, values: &[AxisValue]) -> Result<Vec<usize>, Fault> {
                 let at = (at, Problem::unknown("value", label, known));
                 values.iter().position(|value| value.label == *label).ok_or(at)
             };
-            let mut found = labels.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-            // What only wrong variations need is always there.
-            found.extend((0..values.len()).filter(|index| values[*index].hidden));
-            found.sort_unstable();
-            found.dedup();
-            Ok(found)
+            Ok(with_hidden(labels.iter().map(find).collect::<Result<_, _>>()?, values))
         }
         Some((at, Part::Count(count))) => {
             if *count == 0 {
                 let what = "quick".to_owned();
                 return Err((at, Problem::OutOfRange { what, value: "0".to_owned(), range: "at least 1" }));
             }
-            Ok(spread(values.len(), *count))
+            Ok(with_hidden(spread(values.len(), *count), values))
         }
     }
+}
+
+/// What only wrong variations need is always there.
+fn with_hidden(mut found: Vec<usize>, values: &[AxisValue]) -> Vec<usize> {
+    found.extend((0..values.len()).filter(|index| values[*index].hidden));
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// `count` of `total` indices, spread by multiples of the golden ratio, so that no pattern of the order shows through.

@@ -20,7 +20,7 @@ pub fn nearest(here: &Path) -> Option<PathBuf> {
     here.ancestors().map(|folder| folder.join("experiments")).find(|folder| folder.is_dir())
 }
 
-/// The experiments of these names, or of a paper; all of them if there are no names.
+/// The experiments of these names, or of a paper, each once; all of them if there are no names.
 ///
 /// # Errors
 /// If nothing has one of the names.
@@ -28,12 +28,16 @@ pub fn chosen<'a>(all: &'a [Experiment], names: &[String]) -> Result<Vec<&'a Exp
     if names.is_empty() {
         return Ok(all.iter().collect());
     }
-    let mut found = Vec::new();
+    let mut found: Vec<&Experiment> = Vec::new();
     for name in names {
-        let before = found.len();
-        found.extend(all.iter().filter(|experiment| experiment.id == *name || experiment.paper == *name));
-        if found.len() == before {
+        let meant = || all.iter().filter(|experiment| experiment.id == *name || experiment.paper == *name);
+        if meant().next().is_none() {
             return Err(ChoiceError::Experiment(name.clone()));
+        }
+        for experiment in meant() {
+            if !found.iter().any(|held| held.id == experiment.id) {
+                found.push(experiment);
+            }
         }
     }
     Ok(found)

@@ -130,7 +130,8 @@ impl Claim {
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
-        return if value.is_nan() { "none".to_owned() } else { "infinite".to_owned() };
+        let word = if value.is_nan() { "none" } else { "infinite" };
+        return if value == f64::NEG_INFINITY { format!("-{word}") } else { word.to_owned() };
     }
     if size != 0.0 && !(1e-3..1e6).contains(&size) {
         return format!("{value:.2e}");

@@ -6,6 +6,7 @@ use manypath_output::{Axis as OutAxis, Figure as OutFigure, Mark, Panel, Series}
 
 use crate::axis::Axis;
 use crate::claim::short;
+use crate::error::Problem;
 use crate::experiment::{Case, Experiment};
 use crate::expression::{Array, Expr, deviation, evaluate, number, percentile};
 use crate::figure::{ErrorBars, Figure, FigureKind};
@@ -340,8 +341,7 @@ impl Painter<'_> {
         let text = &self.figure.y[subject.y].0;
         let wrong = |problem| self.experiment.source.error((self.figure.at, problem));
         let text = fill(text, &self.experiment.bindings(case)).map_err(wrong)?;
-        let expr = Expr::parse(&text)
-            .map_err(|reason| wrong(crate::error::Problem::Expression { text: text.clone(), reason }))?;
+        let expr = Expr::parse(&text).map_err(|reason| wrong(Problem::Expression { text: text.clone(), reason }))?;
         Ok(evaluate(&expr, quantities).ok())
     }
 
@@ -350,7 +350,17 @@ impl Painter<'_> {
         let Some(case) = self.cases(subject).into_iter().next() else { return Ok(Vec::new()) };
         let Some(list) = self.list(subject, &case, 1)? else { return Ok(Vec::new()) };
         let times = self.results.quantities(&case, 1).and_then(|quantities| quantities.0.get("series.time_s"));
-        Ok(times.into_iter().flatten().copied().zip(list.data).collect())
+        let times = times.map_or(&[][..], Vec::as_slice);
+        if times.len() != list.data.len() {
+            let (text, count) = (self.figure.y[subject.y].0.clone(), list.data.len());
+            let reason = format!(
+                "it gives {count} of {} times a number: write one of series.NAME as a whole, without between or a '*' that \
+                 fits several, and sample in the scenario",
+                times.len()
+            );
+            return Err(self.experiment.source.error((self.figure.at, Problem::Expression { text, reason })).into());
+        }
+        Ok(times.iter().copied().zip(list.data).collect())
     }
 
     /// The share of numbers that are not larger, over all cases and seeds.

@@ -8,7 +8,7 @@ pub use quic::Quic;
 
 use manypath_core::{Rate, Time};
 use manypath_link::{Capacity, LinkConfig};
-use manypath_scenario::Scenario;
+use manypath_scenario::{Scenario, Workload};
 
 use crate::code::{self, Code};
 use crate::experiment::EngineKind;
@@ -95,7 +95,16 @@ impl Engine for Simulator {
         let json = serde_json::to_value(&report).map_err(|error| EngineError(error.to_string()))?;
         let mut found = Quantities::of_json(&json);
         add_capacities(&mut found, scenario, seed);
+        add_unfinished(&mut found, scenario);
         Ok(found)
+    }
+}
+
+/// Adds what files that have not arrived took: no number, lest a mean be of the faster ones only.
+pub(crate) fn add_unfinished(found: &mut Quantities, scenario: &Scenario) {
+    for connection in scenario.connections.iter().filter(|held| matches!(held.workload, Workload::File(_))) {
+        let name = format!("connection.{}.file.completion_s", connection.name);
+        found.0.entry(name).or_insert_with(|| vec![f64::NAN]);
     }
 }
 
@@ -123,6 +132,7 @@ fn capacity(config: &LinkConfig, seconds: f64) -> Option<Rate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expression::{Expr, evaluate};
 
     #[test]
     #[allow(clippy::float_cmp)] // the numbers are exact
@@ -134,5 +144,26 @@ mod tests {
         // A sample is about the second before it.
         assert_eq!(found.0["series.link.link1.capacity_bps"], [100e6, 100e6, 10e6, 10e6]);
         assert_eq!(found.0["series.link.link2.capacity_bps"], [100e6; 4]);
+    }
+
+    #[test]
+    #[allow(clippy::float_cmp)] // the numbers are exact
+    fn what_has_not_arrived_or_sent_is_no_number() {
+        let text = "duration = \"1s\"\ntopology = \"two-links\"\n\
+            [[connection]]\nname = \"f1\"\nrole = \"sp1\"\ncc = \"reno\"\nfile = \"10kB\"\n\
+            [[connection]]\nname = \"f2\"\nrole = \"sp1\"\ncc = \"reno\"\nfile = \"1GB\"\n\
+            [[connection]]\nname = \"late\"\nrole = \"sp1\"\ncc = \"reno\"\nstart = \"2s\"\n";
+        let scenario = manypath_scenario::parse(text, "x", std::path::Path::new(".")).unwrap();
+        let found = Simulator.run(&Input::Scenario(Box::new(scenario)), 1).unwrap();
+        assert!(found.0["connection.f1.file.completion_s"][0] > 0.0);
+        assert!(found.0["connection.f2.file.completion_s"][0].is_nan());
+        assert!(!found.0.contains_key("connection.late.file.completion_s"), "it has no file");
+        let of = |text: &str| evaluate(&Expr::parse(text).unwrap(), &found).unwrap().data;
+        assert!(of("mean(connection.f*.file.completion_s)")[0].is_nan());
+        assert_eq!(of("count(connection.f*.file.completion_s)"), [1.0]);
+        assert!(found.0["connection.late.subflow.0.max_rtt_s"][0].is_nan());
+        // Lists of the same connections go together.
+        let rtts = of("connection.*.subflow.0.srtt_s * 0 + connection.*.goodput_bps");
+        assert!(rtts.len() == 3 && rtts[2].is_nan() && rtts[0] > 0.0, "{rtts:?}");
     }
 }

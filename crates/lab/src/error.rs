@@ -90,6 +90,9 @@ pub enum Problem {
     /// There are more runs than anyone waits for.
     #[error("the axes make {0} cases, more than 20000: shorten them, or let quick or full take a part")]
     TooManyCases(usize),
+    /// There are more runs than memory holds.
+    #[error("cases and seeds make {0} runs, more than 200000: take fewer seeds, or shorten the axes")]
+    TooManyRuns(usize),
     /// The scenario of a case was refused.
     #[error("{source_problem} (scenario with {case})")]
     Scenario {

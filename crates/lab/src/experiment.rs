@@ -11,6 +11,8 @@ use crate::template::{Bindings, Node, Written, fill};
 
 /// The most cases of an experiment.
 pub(crate) const MAX_CASES: usize = 20_000;
+/// The most runs of an experiment: the list of all is in memory, some kilobytes each.
+const MAX_RUNS: usize = 200_000;
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +101,8 @@ pub struct Experiment {
     pub(crate) lengths: [Lengths; 2],
     /// The file, for errors in what depends on the case.
     pub(crate) source: Source,
+    /// The file that says what is run: another one's, if it is like that.
+    pub(crate) setup_source: Source,
 }
 
 /// What is run.
@@ -118,7 +122,7 @@ pub(crate) struct Lengths {
 }
 
 /// A file and its text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     pub(crate) file: String,
     pub(crate) text: String,
@@ -145,6 +149,8 @@ pub struct Metric {
     /// An expression with placeholders over the quantities of a run.
     pub(crate) value: String,
     pub(crate) at: usize,
+    /// Whether it stands in the file that says what is run, not in the experiment's own.
+    pub(crate) is_inherited: bool,
 }
 
 /// One combination of values: an index for each axis.
@@ -176,6 +182,13 @@ impl Experiment {
         self.seeds[mode as usize]
     }
 
+    /// Refuses more runs than memory holds.
+    pub(crate) fn check_runs(&self, mode: Mode, seeds: u32) -> Result<(), Problem> {
+        let cases = self.axes.iter().fold(1_usize, |cases, axis| cases.saturating_mul(axis.part(mode).len()));
+        let runs = cases.saturating_mul(seeds as usize);
+        if runs > MAX_RUNS { Err(Problem::TooManyRuns(runs)) } else { Ok(()) }
+    }
+
     /// What the placeholders of a case stand for.
     pub(crate) fn bindings(&self, case: &Case) -> Bindings {
         let values = self.axes.iter().zip(&case.0).map(|(axis, index)| &axis.values[*index]);
@@ -202,19 +215,20 @@ impl Experiment {
                 table.insert(key, node.clone());
             }
         }
-        let filled = table.fill(&bindings).map_err(|fault| self.source.error(fault))?;
+        let filled = table.fill(&bindings).map_err(|fault| self.setup_source.error(fault))?;
         let written = Written::new(&filled);
-        let scenario = manypath_scenario::parse(&written.text, &self.id, &self.source.folder).map_err(|error| {
-            let problem = Problem::scenario(&self.describe(case), &error);
-            self.source.error((written.place(error.line), problem))
-        })?;
+        let scenario =
+            manypath_scenario::parse(&written.text, &self.id, &self.setup_source.folder).map_err(|error| {
+                let problem = Problem::scenario(&self.describe(case), &error);
+                self.setup_source.error((written.place(error.line), problem))
+            })?;
         Ok(Some((written.text, scenario)))
     }
 
     /// The arguments of a case for a model; `None` if the experiment is no theory.
     pub(crate) fn theory(&self, case: &Case) -> Result<Option<Node>, FileError> {
         let Setup::Theory(template) = &self.setup else { return Ok(None) };
-        let filled = template.fill(&self.bindings(case)).map_err(|fault| self.source.error(fault))?;
+        let filled = template.fill(&self.bindings(case)).map_err(|fault| self.setup_source.error(fault))?;
         Ok(Some(filled))
     }
 
@@ -222,7 +236,13 @@ impl Experiment {
     pub(crate) fn expression(&self, metric: &Metric, case: &Case) -> Result<Expr, FileError> {
         let parsed = fill(&metric.value, &self.bindings(case))
             .and_then(|text| Expr::parse(&text).map_err(|reason| Problem::Expression { text, reason }));
-        parsed.map_err(|problem| self.source.error((metric.at, problem)))
+        parsed.map_err(|problem| self.metric_error(metric, problem))
+    }
+
+    /// What is wrong with a metric, and where that stands.
+    pub(crate) fn metric_error(&self, metric: &Metric, problem: Problem) -> FileError {
+        let source = if metric.is_inherited { &self.setup_source } else { &self.source };
+        source.error((metric.at, problem))
     }
 
     /// The metric of this name.

@@ -138,9 +138,11 @@ fn experiment(
     let mut made = match model {
         Some(model) => {
             refuse_own_runs(file)?;
-            Experiment { claims: Vec::new(), figures: Vec::new(), analysis: None, ..model.clone() }
+            let mut made = Experiment { claims: Vec::new(), figures: Vec::new(), analysis: None, ..model.clone() };
+            made.metrics.iter_mut().for_each(|metric| metric.is_inherited = true);
+            made
         }
-        None => bare(file, nodes)?,
+        None => Experiment { setup_source: source.clone(), ..bare(file, nodes)? },
     };
     id.clone_into(&mut made.id);
     made.title.clone_from(&file.title);
@@ -222,7 +224,8 @@ fn bare(file: &File, nodes: &Node) -> Result<Experiment, Fault> {
         figures: Vec::new(),
         setup,
         lengths,
-        source: Source { file: String::new(), text: String::new(), folder: std::path::PathBuf::new() },
+        source: Source::default(),
+        setup_source: Source::default(),
     })
 }
 
@@ -273,7 +276,12 @@ fn seeds(written: Option<&Spanned<PerMode<u32>>>) -> Result<[u32; 2], Fault> {
 fn check_size(made: &Experiment) -> Result<(), Fault> {
     let sizes = made.axes.iter().map(|axis| axis.values.len());
     let total = sizes.fold(1_usize, usize::saturating_mul);
-    if total > MAX_CASES { Err((0, Problem::TooManyCases(total))) } else { Ok(()) }
+    if total > MAX_CASES {
+        return Err((0, Problem::TooManyCases(total)));
+    }
+    [Mode::Quick, Mode::Full]
+        .into_iter()
+        .try_for_each(|mode| made.check_runs(mode, made.seeds(mode)).map_err(|problem| (0, problem)))
 }
 
 fn metric(name: &str, table: &Spanned<MetricTable>) -> Metric {
@@ -284,6 +292,7 @@ fn metric(name: &str, table: &Spanned<MetricTable>) -> Metric {
         unit: file.unit.clone(),
         value: file.value.get_ref().clone(),
         at: file.value.span().start,
+        is_inherited: false,
     }
 }
 

@@ -38,6 +38,16 @@ pub struct Run {
     input: Input,
 }
 
+impl Run {
+    /// Its simulated time, which is how long it takes in real time.
+    pub fn duration(&self) -> Duration {
+        match &self.input {
+            Input::Scenario(scenario) => scenario.duration.into(),
+            Input::Theory(_) => Duration::ZERO,
+        }
+    }
+}
+
 /// Why runs cannot be planned or carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -76,8 +86,9 @@ pub struct Outcome {
 /// All runs of an experiment.
 ///
 /// # Errors
-/// If a case makes no scenario.
+/// If a case makes no scenario, or there are more runs than memory holds.
 pub fn runs(experiment: &Experiment, mode: Mode, seeds: u32, engine: &dyn Engine) -> Result<Vec<Run>, FileError> {
+    experiment.check_runs(mode, seeds).map_err(|problem| experiment.source.error((0, problem)))?;
     let mut runs = Vec::new();
     for case in experiment.cases(mode) {
         let (text, input, cost, identity) = if let Some((text, scenario)) = experiment.scenario(&case, mode)? {
@@ -144,7 +155,7 @@ pub(crate) fn series(experiments: &[&Experiment]) -> Vec<String> {
 }
 
 /// Whether a run that kept these time series has all that is needed now.
-fn has(kept: &str, needed: &[String]) -> bool {
+pub(crate) fn has(kept: &str, needed: &[String]) -> bool {
     needed.iter().all(|pattern| kept.split(' ').any(|held| held == pattern))
 }
 
@@ -155,8 +166,10 @@ pub struct Plan<'a> {
     missing: Vec<Run>,
     /// Runs that the engine cannot make, and why.
     skipped: Vec<(Run, String)>,
-    /// The cases of the runs that are there already.
-    held: Vec<Case>,
+    /// The keys of the runs that are there already.
+    held: BTreeSet<String>,
+    /// The cases of each run, by its key: several may share one.
+    cases: BTreeMap<String, Vec<Case>>,
     kept: Vec<String>,
 }
 
@@ -175,12 +188,13 @@ impl<'a> Plan<'a> {
         let kept = series(users);
         let keys = store.keys(&experiment.runs_of)?;
         let mut missing: BTreeMap<String, Run> = BTreeMap::new();
-        let mut held = Vec::new();
+        let (mut held, mut cases) = (BTreeSet::new(), BTreeMap::<_, Vec<_>>::new());
         for run in runs(experiment, mode, seeds, engine)? {
-            if missing.contains_key(&run.key) || keys.get(&run.key).is_some_and(|held| has(held, &kept)) {
-                held.push(run.case);
+            cases.entry(run.key.clone()).or_default().push(run.case.clone());
+            if keys.get(&run.key).is_some_and(|held| has(held, &kept)) {
+                held.insert(run.key);
             } else {
-                missing.insert(run.key.clone(), run);
+                missing.entry(run.key.clone()).or_insert(run);
             }
         }
         let mut missing: Vec<Run> = missing.into_values().collect();
@@ -194,7 +208,7 @@ impl<'a> Plan<'a> {
         });
         // Long runs first: at the end no thread waits for one.
         missing.sort_by(|a, b| b.cost.total_cmp(&a.cost).then_with(|| (&a.case, a.seed).cmp(&(&b.case, b.seed))));
-        Ok(Self { experiment, missing, skipped, held, kept })
+        Ok(Self { experiment, missing, skipped, held, cases, kept })
     }
 
     /// The experiment.
@@ -220,19 +234,16 @@ impl<'a> Plan<'a> {
 
     /// The simulated time of all runs that are to be made.
     pub fn duration(&self) -> Duration {
-        let scenario = |run: &Run| match &run.input {
-            Input::Scenario(scenario) => scenario.duration.into(),
-            Input::Theory(_) => Duration::ZERO,
-        };
-        self.missing.iter().map(scenario).sum()
+        self.missing.iter().map(Run::duration).sum()
     }
 
     /// Leaves out the runs of other cases than these: the values of each axis, by index, or none to take all of an axis.
     pub fn select(&mut self, values: &[Vec<usize>]) {
-        let fits = |case: &Case| case.0.iter().zip(values).all(|(own, some)| some.is_empty() || some.contains(own));
-        self.missing.retain(|run| fits(&run.case));
-        self.skipped.retain(|(run, _)| fits(&run.case));
-        self.held.retain(fits);
+        let is_meant = |case: &Case| case.0.iter().zip(values).all(|(own, some)| some.is_empty() || some.contains(own));
+        let fits = |key: &str| self.cases.get(key).is_some_and(|cases| cases.iter().any(is_meant));
+        self.missing.retain(|run| fits(&run.key));
+        self.skipped.retain(|(run, _)| fits(&run.key));
+        self.held.retain(|key| fits(key));
     }
 
     /// Makes the missing runs that the engine can make, on `jobs` threads, or one where they run in real time; `progress`

@@ -18,10 +18,11 @@ const TIMES: &str = "series.time_s";
 
 impl Quantities {
     /// The numbers in a JSON value. Lists of tables with names become parts of names, other lists of tables one list for
-    /// each key; texts are left out, and nulls but in lists, where they are NaN.
+    /// each key. Texts are left out; a null in a list, or of what has a name or a number there, is NaN: it keeps its place
+    /// among the others.
     pub fn of_json(value: &Value) -> Self {
         let mut found = Self::default();
-        found.add(&mut String::new(), value);
+        found.add(&mut String::new(), value, false);
         found
     }
 
@@ -30,16 +31,18 @@ impl Quantities {
         self.0.insert(name.to_owned(), vec![value]);
     }
 
-    fn add(&mut self, name: &mut String, value: &Value) {
+    /// `is_one`: whether the value is of one of several that a pattern may fit.
+    fn add(&mut self, name: &mut String, value: &Value, is_one: bool) {
         match value {
             Value::Number(number) => self.push(name, number.as_f64()),
             Value::Bool(truth) => self.push(name, Some(f64::from(u8::from(*truth)))),
             Value::Object(entries) => {
                 for (key, value) in entries {
-                    within(name, key, |name| self.add(name, value));
+                    within(name, key, |name| self.add(name, value, is_one));
                 }
             }
             Value::Array(values) => self.add_list(name, values),
+            Value::Null if is_one => self.push(name, Some(f64::NAN)),
             Value::Null | Value::String(_) => {}
         }
     }
@@ -66,9 +69,9 @@ impl Quantities {
         let numbered = name.ends_with("subflow");
         for (index, value) in values.iter().enumerate() {
             match value.get("name").and_then(Value::as_str) {
-                Some(part) => within(name, part, |name| self.add(name, value)),
-                None if numbered => within(name, &index.to_string(), |name| self.add(name, value)),
-                None => self.add(name, value),
+                Some(part) => within(name, part, |name| self.add(name, value, true)),
+                None if numbered => within(name, &index.to_string(), |name| self.add(name, value, true)),
+                None => self.add(name, value, false),
             }
         }
         if name.len() < full {
@@ -126,7 +129,8 @@ impl Lookup for Quantities {
             return Err(EvalError::Missing(format!("no quantity fits '{name}'")));
         }
         let values: Vec<f64> = found.flat_map(|(_, values)| values.iter().copied()).collect();
-        Ok(Array::list(values))
+        let is_of_runs = name.contains('*') && !name.starts_with("series.");
+        Ok(if is_of_runs { Array::matches(values) } else { Array::list(values) })
     }
 
     fn times(&self, len: usize) -> Result<&[f64], EvalError> {
@@ -146,7 +150,7 @@ mod tests {
         let json = serde_json::json!({
             "jain": 0.5, "note": "text", "none": null,
             "connections": [
-                { "name": "mp", "goodput_bps": 7.0, "subflows": [{ "lost": 1 }, { "lost": 2 }],
+                { "name": "mp", "goodput_bps": 7.0, "subflows": [{ "lost": 1, "srtt_s": null }, { "lost": 2, "srtt_s": 0.1 }],
                   "files": [{ "bytes": 10 }, { "bytes": 20 }] },
                 { "name": "sp", "goodput_bps": 9.0, "subflows": [{ "lost": 3 }], "files": [] },
             ],
@@ -160,6 +164,10 @@ mod tests {
         assert!(srtt.len() == 2 && srtt[0].is_nan() && srtt[1] > 0.0, "{srtt:?}");
         assert_eq!(found.get("connection.*.goodput_bps", &[]).unwrap().data, [7.0, 9.0]);
         assert_eq!(found.get("connection.*.subflow.*.lost", &[]).unwrap().data, [1.0, 2.0, 3.0]);
+        let srtt = found.get("connection.mp.subflow.*.srtt_s", &[]).unwrap().data;
+        assert!(srtt.len() == 2 && srtt[0].is_nan() && srtt[1] > 0.0, "{srtt:?}");
+        // One that a pattern fits is a list still.
+        assert_eq!(found.get("connection.s*.goodput_bps", &[]).unwrap().dims.len(), 1);
         assert!(matches!(found.get("none", &[]), Err(EvalError::Missing(_))));
         assert_eq!(found.times(2).unwrap(), [1.0, 2.0]);
         assert_eq!(found.times(1).unwrap_err().to_string(), "a list of length 1 is no time series of this run");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::engine::Engine;
 use crate::experiment::{Case, Experiment, Mode};
 use crate::expression::{Array, EvalError, Expr, evaluate};
-use crate::plan::{LabError, runs};
+use crate::plan::{LabError, has, runs, series};
 use crate::quantities::Quantities;
 use crate::store::Store;
 use crate::table::Table;
@@ -37,12 +37,16 @@ impl<'a> Results<'a> {
         let mut patterns = experiment.needs();
         patterns.push("series.time_s".to_owned());
         let stored = store.quantities(&experiment.runs_of, &patterns)?;
+        // A run from when other time series were asked for is not the one that is: `Plan` makes it again.
+        let (kept, needed) = (store.keys(&experiment.runs_of)?, series(&[experiment]));
         let wanted = runs(experiment, mode, seeds, engine)?;
         let count = wanted.len();
         let mut found = BTreeMap::new();
         for run in wanted {
             // Cases may share a run, so it is not taken out.
-            if let Some(quantities) = stored.get(&run.key) {
+            if let Some(quantities) =
+                stored.get(&run.key).filter(|_| kept.get(&run.key).is_some_and(|kept| has(kept, &needed)))
+            {
                 found.insert((run.case, run.seed), quantities.clone());
             }
         }
@@ -88,7 +92,7 @@ impl<'a> Results<'a> {
                     Err(EvalError::Wrong(reason)) => {
                         let text = metric.value.clone();
                         let problem = crate::error::Problem::Expression { text, reason };
-                        return Err(self.experiment.source.error((metric.at, problem)).into());
+                        return Err(self.experiment.metric_error(metric, problem).into());
                     }
                 }
             }

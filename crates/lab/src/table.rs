@@ -104,7 +104,12 @@ impl View<'_> {
     /// For each axis the selected values: which there are, and whose runs stand for them.
     fn selected(&self, select: &[Selection]) -> Result<Vec<Vec<(usize, usize)>>, EvalError> {
         let experiment = self.table.experiment;
-        for (key, _) in select {
+        for (place, (key, _)) in select.iter().enumerate() {
+            if select[..place].iter().any(|(held, _)| held == key) {
+                return Err(EvalError::Wrong(format!(
+                    "'{key}' is selected twice: write [{key}=ONE|OTHER] for several"
+                )));
+            }
             let bound = |value: &crate::axis::AxisValue| value.bindings.contains_key(key);
             if !experiment.axes.iter().any(|axis| axis.name == *key || axis.values.iter().any(bound)) {
                 let known = experiment.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use manypath_lab::{Engine as _, Input, Simulator};
-use sources::{Algorithms, Hashes, hashes};
+use sources::{Algorithms, ENGINES, Hashes, hashes};
 use tokens::tokens;
 
 fn crates() -> &'static Path {
@@ -161,6 +161,24 @@ fn a_change_voids_the_runs_that_it_may_change() {
 }
 
 #[test]
+fn what_the_lab_makes_of_a_run_is_covered() {
+    let folders =
+        [("SIM", None), ("THEORY", Some("models")), ("QUIC", Some("engine/quic")), ("KERNEL", Some("engine/kernel"))];
+    for ((engine, _, covered, _), (name, module)) in ENGINES.into_iter().zip(folders) {
+        assert_eq!(engine, name);
+        let src = crates().join("lab/src");
+        let own = module.map(|module| files(&src, module)).unwrap_or_default();
+        let common = ["quantities.rs"].into_iter().chain((name != "THEORY").then_some("engine.rs"));
+        for file in own.into_iter().chain(common.map(|file| src.join(file))) {
+            let covers = covered.iter().any(|held| crates().join(held) == file);
+            assert!(covers, "{engine}: {} is in no hash", file.display());
+        }
+    }
+    let (_, whole, theory, _) = ENGINES[1];
+    assert!(whole.contains(&"link") || theory.contains(&"link/src/random.rs"), "what random states are drawn with");
+}
+
+#[test]
 fn comments_and_tests_void_nothing() {
     for text in ["\n// a comment\n", "\n#[cfg(test)]\nmod more {\n    fn brace() -> char { '{' }\n}\n"] {
         assert_eq!(changed("cc/src/lia.rs", text), (Vec::new(), false), "{text}");
@@ -204,7 +222,8 @@ fn a_run_is_known_by_the_algorithms_that_it_names_or_takes_by_default() {
     assert_eq!(named(&other), ["mpcc-loss", "rate-based"]);
     assert_eq!(plain.split(' ').next(), other.split(' ').next());
     // This very build was made by the same reading of the same sources.
-    let built = hashes(crates(), &["core", "session", "link", "scenario", "sim"], &[], true);
+    let [(_, whole, files, named), ..] = ENGINES;
+    let built = hashes(crates(), whole, files, named);
     assert!(Simulator.code().version().ends_with(&format!("+{}", built.all)));
     assert!(plain.contains(&format!("lia:{}", built.controllers["lia"])), "{plain}");
 }

@@ -203,6 +203,82 @@ fn an_experiment_like_another_has_its_runs() {
 }
 
 #[test]
+fn what_would_not_count_in_a_claim_is_refused() {
+    const WRONG: &str = "\nwrong = { cc = { lia = \"mpcc-loss\" } }";
+    for (claim, said) in [
+        ("value = \"use[cc=lia, buffer=9kB, cc=mpcc-loss]\"\nleast = 0", "'cc' is selected twice"),
+        ("value = \"max(use)\"\nleast = 0\nwithin = 0.1", "needs 'equals'"),
+        ("order = [\"use[cc=lia]\", \"use[cc=mpcc-loss]\"]\nwithin = 0.1", "needs 'equals'"),
+        ("order = [\"use[cc=lia]\", \"use[cc=mpcc-loss]\"]\nslack = \"9kB\"", "slack is 9kB: it must be a share"),
+    ] {
+        let error = with_claim(&format!("{claim}{WRONG}")).unwrap_err();
+        assert!(error.contains(said), "{claim}: {error}");
+    }
+    assert!(with_claim(&format!("order = [\"use[cc=lia]\", \"use[cc=mpcc-loss]\"]\nslack = \"2 %\"{WRONG}")).is_ok());
+    assert_eq!(manypath_lab::short(f64::NEG_INFINITY), "-infinite");
+}
+
+#[test]
+fn a_table_has_no_panels() {
+    let figure =
+        "[[figure]]\ntitle = \"t\"\nkind = \"table\"\nx = \"cc\"\ny = [\"use\"]\ny-label = \"y\"\npanel = \"buffer\"\n";
+    let error = read(&format!("{HEAD}{AXES}{SETUP}{figure}")).unwrap_err();
+    assert!(error.contains("has both 'panel' and 'kind = \"table\"'"), "{error}");
+}
+
+#[test]
+fn products_keep_all_of_their_parts() {
+    let axis = "[[axis]]\nname = \"config\"\nquick = 1\nproduct = { cc = [\"lia\", \"reno\", \"olia\"], \
+        size = [\"9kB\", { label = \"big\", size = \"1MB\", hidden = true, \
+        scenario = { connection = [{ name = \"sp\", role = \"mp\", cc = \"reno\" }] } }] }\n";
+    let setup = SETUP.replace("scheduler = \"{scheduler}\"\n", "").replace("{buffer}", "{size}");
+    let experiment = read(&format!("{HEAD}{axis}{setup}")).unwrap();
+    let labels = |wanted: bool| {
+        let values = experiment.axes[0].values.iter().filter(move |value| value.hidden == wanted);
+        values.map(|value| value.label.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(true), ["lia big", "reno big", "olia big"]);
+    for case in experiment.cases(Mode::Full) {
+        let scenario = experiment.scenario(&case, Mode::Full).unwrap().unwrap().1;
+        let hidden = experiment.axes[0].values[case.0[0]].hidden;
+        assert_eq!(scenario.connections.len(), if hidden { 2 } else { 1 }, "{}", experiment.describe(&case));
+    }
+    // Quick runs take a number of values, and always what only wrong variations need.
+    let quick = experiment.cases(Mode::Quick);
+    assert!(
+        experiment.axes[0]
+            .values
+            .iter()
+            .enumerate()
+            .all(|(at, value)| { !value.hidden || quick.iter().any(|case| case.0[0] == at) })
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_case_stands_where_it_is_written() {
+    let first = format!("{HEAD}{AXES}{}", SETUP.replace("queue = \"{buffer}\"", "queue = \"{bufer}\""));
+    let second = "title = \"t\"\npaper = \"tccc\"\nplace = \"p\"\nabout = \"a\"\nlike = \"b-fig1\"\n\
+        [metric.more]\ntitle = \"m\"\nvalue = \"jain\"\n";
+    let name = |id: &str, text: &str| (id.to_owned(), format!("{id}.toml"), text.to_owned());
+    let both = experiments(&[name("a-fig2", second), name("b-fig1", &first)], Path::new(".")).unwrap();
+    let case = &both[0].cases(Mode::Quick)[0];
+    let errors = both.iter().map(|experiment| experiment.scenario(case, Mode::Quick).unwrap_err().to_string());
+    let errors: Vec<String> = errors.collect();
+    assert!(errors[0].starts_with("b-fig1.toml:") && errors[0] == errors[1], "{errors:?}");
+}
+
+#[test]
+fn more_runs_than_memory_holds_are_refused() {
+    let values: Vec<String> = (0..300).map(|value| format!("\"{value}kB\"")).collect();
+    let axis = format!("[[axis]]\nname = \"cc\"\nvalues = [{}]\n", values.join(", "));
+    let text = |seeds| format!("{HEAD}seeds = {seeds}\n{axis}{}", SETUP.replace("{buffer}", "9kB"));
+    assert!(read(&text(1000)).unwrap_err().contains("cases and seeds make 300000 runs, more than 200000"));
+    let experiment = read(&text(1)).unwrap();
+    let error = manypath_lab::runs(&experiment, Mode::Full, 10_000, &manypath_lab::Simulator).unwrap_err();
+    assert!(error.to_string().contains("3000000 runs"), "{error}");
+}
+
+#[test]
 fn huge_sweeps_are_refused() {
     let values: Vec<String> = (0..200).map(|value| format!("\"{value}kB\"")).collect();
     let axis = |name| format!("[[axis]]\nname = \"{name}\"\nvalues = [{}]\n", values.join(", "));

@@ -231,3 +231,72 @@ fn engines_stand_side_by_side_as_far_as_they_have_been_run() {
     assert_eq!((whole.others[0].runs, whole.others[0].seeds), (4, 2));
     assert_eq!(whole.figures[2].0, "Fairness (quic)");
 }
+
+/// What a run of a time series of this text draws.
+fn drawn_over_time(y: &str) -> Result<Drawn, String> {
+    let figure = format!(
+        "[[figure]]\ntitle = \"Over time\"\nkind = \"time\"\ny = [\"{y}\"]\ny-label = \"y\"\nseries = \"cc\"\n"
+    );
+    let text = EXPERIMENT.replace("topology =", "sample = \"500ms\"\ntopology =") + &figure;
+    let experiment = experiment(&text);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    run(&experiment, 1, &[], &Simulator, &store);
+    let results = Results::read(&experiment, (Mode::Quick, 1), &Simulator, &store).unwrap();
+    let table = results.table().unwrap();
+    draw(experiment.figures.last().unwrap(), &results, &table).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_no_time_series_is_not_drawn_over_time() {
+    assert!(drawn_over_time("series.connection.mp.goodput_bps / 1Mbit").is_ok());
+    for y in ["between(series.connection.mp.goodput_bps, 1, 2)", "series.connection.mp.subflow.*.srtt_s", "jain"] {
+        let error = drawn_over_time(y).unwrap_err();
+        assert!(error.contains("4 times a number: write one of series.NAME as a whole"), "{error}");
+    }
+}
+
+#[test]
+fn runs_without_the_time_series_that_are_asked_for_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    let text = EXPERIMENT.replace("topology =", "sample = \"500ms\"\ntopology =");
+    run(&experiment(&text), 3, &[], &Simulator, &store);
+    let more = text.replace("value = \"jain\"", "value = \"mean(series.connection.mp.goodput_bps)\"");
+    let more = experiment(&more);
+    let read = |experiment: &Experiment| {
+        let results = Results::read(experiment, (Mode::Quick, 3), &Simulator, &store).unwrap();
+        let verdict = experiment.claims[0].judge(&results.table().unwrap()).as_str();
+        (results.count(), verdict)
+    };
+    assert_eq!(read(&more), ((0, 6), "not run"));
+    run(&more, 3, &[], &Simulator, &store);
+    assert_eq!(read(&more).0, (6, 6));
+}
+
+#[test]
+fn a_run_of_several_cases_is_made_once_and_counted_once() {
+    // A second name for the same value: the scenarios of both are the same.
+    let text = EXPERIMENT.replace("\"lia\"]", "\"lia\", { label = \"again\", cc = \"lia\" }]");
+    let experiment = experiment(&text);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path());
+    let outcome = |select: &[Vec<usize>]| {
+        let mut plan = Plan::new(&experiment, &[&experiment], (Mode::Quick, 1), &Simulator, &store).unwrap();
+        plan.select(select);
+        let done = plan.carry_out(&Simulator, 1, &store, &AtomicBool::new(false), &mut |_| {}).unwrap();
+        (done.made, done.held)
+    };
+    // Whichever of its names is chosen.
+    assert_eq!(outcome(&[vec![2]]), (1, 0));
+    assert_eq!(outcome(&[vec![1]]), (0, 1));
+    assert_eq!(outcome(&[vec![]]), (1, 1));
+    assert_eq!(outcome(&[vec![]]), (0, 2));
+}
+
+#[test]
+fn an_experiment_is_chosen_once() {
+    let all = [experiment(EXPERIMENT)];
+    let names = ["x-fig1", "mpcc", "x-fig1"].map(str::to_owned);
+    assert_eq!(manypath_lab::chosen(&all, &names).unwrap().len(), 1);
+}

@@ -149,7 +149,7 @@ fn subflows(reports: &[Report]) -> Table {
         .whole("dropped_dead", "Data packets dropped because a link was dead for good.", |row| row.3.dropped_dead)
         .maybe("srtt_s", "Smoothed round-trip time at the end, s.", |row| row.3.srtt_s)
         .maybe("min_rtt_s", "Least round-trip time of the whole run, s.", |row| row.3.min_rtt_s)
-        .real("max_rtt_s", "Largest round-trip time of the whole run, s.", |row| row.3.max_rtt_s)
+        .maybe("max_rtt_s", "Largest round-trip time of the whole run, s.", |row| row.3.max_rtt_s)
         .whole("cwnd_bytes", "Congestion window at the end, bytes.", |row| row.3.cwnd_bytes)
         .real("cost", "Relative cost of a byte.", |row| row.3.cost)
         .maybe(

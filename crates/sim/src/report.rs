@@ -172,8 +172,8 @@ pub struct SubflowReport {
     pub srtt_s: Option<f64>,
     /// Smallest round-trip time of the whole run, seconds; `None` before the first sample.
     pub min_rtt_s: Option<f64>,
-    /// Largest round-trip time of the whole run, seconds.
-    pub max_rtt_s: f64,
+    /// Largest round-trip time of the whole run, seconds; `None` before the first sample.
+    pub max_rtt_s: Option<f64>,
     /// Congestion window at the end, bytes.
     pub cwnd_bytes: u64,
     /// Relative cost of a byte.

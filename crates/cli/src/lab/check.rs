@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use manypath_lab::{Claim, EngineKind, Experiment, Mode, Ours, Status, Verdict};
 use manypath_output::write_file;
 use serde::Serialize;
@@ -70,14 +70,22 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let store = args.place.store()?;
     let path = args.place.experiments()?.join("status.toml");
     let mut status = Status::read(&path)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut broken) = (Vec::new(), Vec::new());
     for experiment in chosen(&all, &args.names)? {
         let kind = args.engine.unwrap_or(experiment.engines[0]);
         if !experiment.engines.contains(&kind) {
             continue;
         }
         let (mode, results) = results(args.length, experiment, kind, &store)?;
-        let table = results.table()?;
+        // One that makes no sense for some case keeps no other from being judged.
+        let table = match results.table() {
+            Ok(table) => table,
+            Err(error) => {
+                output::note(format_args!("manypath: {error}"));
+                broken.push(experiment.id.as_str());
+                continue;
+            }
+        };
         for claim in &experiment.claims {
             let mut verdict = claim.judge(&table);
             if args.wrong {
@@ -103,6 +111,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.update {
         // Whole or not at all: it is the only record of what held.
         write_file(&path, status.to_toml().as_bytes())?;
+    }
+    if !broken.is_empty() {
+        bail!("not judged: {}", broken.join(", "));
     }
     verdict(args, &rows)
 }

@@ -111,11 +111,12 @@ fn work(args: &Args, stop: &AtomicBool) -> Result<()> {
         return dry_run(&plans, jobs);
     }
     let begun = Instant::now();
-    let bar = bar(plans.iter().map(|(plan, _)| plan.cost()).sum());
+    let works = plans.iter().map(|(plan, engine)| work_of(engine.as_ref(), plan.cost(), plan.duration()));
+    let bar = bar(works.sum());
     let (mut made, mut held, mut skipped, mut failures) = (0, 0, 0, Vec::new());
     for (plan, engine) in &plans {
         bar.set_message(plan.experiment().id.clone());
-        let mut progress = |run: &manypath_lab::Run| bar.inc(units(run.cost));
+        let mut progress = |run: &manypath_lab::Run| bar.inc(units(work_of(engine.as_ref(), run.cost, run.duration())));
         let outcome = plan.carry_out(engine.as_ref(), jobs, &store, stop, &mut progress)?;
         made += outcome.made;
         held += outcome.held;
@@ -195,11 +196,9 @@ fn dry_run(plans: &[(Plan<'_>, Box<dyn Engine>)], jobs: usize) -> Result<()> {
     let mut text = String::new();
     let (mut runs, mut total) = (0, 0.0);
     for (plan, engine) in plans {
-        let seconds = if engine.is_real_time() {
-            plan.duration().as_secs_f64()
-        } else {
-            plan.cost() / WORK_PER_SECOND / jobs as f64
-        };
+        // In real time there is one job.
+        let at_once = if engine.is_real_time() { 1.0 } else { jobs as f64 };
+        let seconds = work_of(engine.as_ref(), plan.cost(), plan.duration()) / WORK_PER_SECOND / at_once;
         // The space keeps the numbers in their column.
         let count = counted(plan.len(), "run ", "runs");
         writeln!(text, "{:18} {count:>11} {seconds:>8.0} s", plan.experiment().id)?;
@@ -210,6 +209,11 @@ fn dry_run(plans: &[(Plan<'_>, Box<dyn Engine>)], jobs: usize) -> Result<()> {
     let runs = counted(runs, "run", "runs");
     write!(text, "{runs} to make, about {time} with {jobs} at once on an idle machine")?;
     output::line(&text)
+}
+
+/// The work of runs: what they cost, or in real time what one processor could do meanwhile, whatever they send.
+fn work_of(engine: &dyn Engine, cost: f64, duration: Duration) -> f64 {
+    if engine.is_real_time() { duration.as_secs_f64() * WORK_PER_SECOND } else { cost }
 }
 
 /// The work of a run in units of the bar.
@@ -238,5 +242,12 @@ mod tests {
         let words =
             "lab run --results some/where mpcc --full --experiments=there --jobs 2".split(' ').map(str::to_owned);
         assert_eq!(without_places(words).join(" "), "lab run mpcc --full --jobs 2");
+    }
+
+    #[test]
+    fn runs_in_real_time_count_by_how_long_they_are() {
+        let work = |kind| work_of(engine(kind).as_ref(), 7.0, Duration::from_secs(2)) / WORK_PER_SECOND;
+        assert!(work(EngineKind::Sim) < 1e-6);
+        assert!((work(EngineKind::Quic) - 2.0).abs() < 1e-9);
     }
 }

@@ -116,6 +116,10 @@ fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
     let mut scenario = document.parse(&args.set)?;
     warn_of_absent(&document, &scenario);
     args.plot.as_deref().map_or(Ok(()), |path| output::check_folder_of(path, "--plot"))?;
+    if let Some(folder) = &args.parquet {
+        // Before the simulation, which may be long.
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
     if args.plot.is_some() && scenario.sample.is_none() {
         // Measuring changes nothing but itself. As if it was asked for: what memory does not hold is refused.
         let interval = (scenario.duration / PLOT_SAMPLES).max(manypath_core::Duration::from_micros(1));

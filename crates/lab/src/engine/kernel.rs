@@ -21,7 +21,7 @@ use manypath_kernel::doctor::{self, State};
 use manypath_kernel::{Request, engine, kernel_name};
 use manypath_scenario::{Connection, Scenario, Transport, Workload};
 
-use super::{Engine, EngineError, Input, add_capacities};
+use super::{Engine, EngineError, Input, add_capacities, add_unfinished};
 use crate::code::{self, Code};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
@@ -187,6 +187,7 @@ fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> {
             found.set(&format!("connection.{}.file.completion_s", connection.name), seconds);
         }
     }
+    add_unfinished(&mut found, scenario);
     drop(ours);
     Ok(found)
 }

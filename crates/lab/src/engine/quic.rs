@@ -20,7 +20,7 @@ use rand_core::Rng as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
-use super::{Engine, EngineError, Input, add_capacities};
+use super::{Engine, EngineError, Input, add_capacities, add_unfinished};
 use crate::code::{self, Code};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
@@ -116,6 +116,7 @@ async fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> 
     let counted = carry_out(scenario, &mut running, seed).await?;
     let mut found = report(&running, &counted, scenario);
     add_capacities(&mut found, scenario, seed);
+    add_unfinished(&mut found, scenario);
     for held in &running {
         held.connection.close(0, "the run is over");
     }
@@ -307,9 +308,7 @@ fn report(running: &[Running], counts: &Counts, scenario: &Scenario) -> Quantiti
             found.set(&name("sent_packets"), (now.records_sent - before.records_sent) as f64);
             found.set(&name("lost_packets"), (now.records_lost - before.records_lost) as f64);
             found.set(&name("cwnd_bytes"), now.cwnd.as_f64());
-            if let Some(srtt) = now.srtt {
-                found.set(&name("srtt_s"), srtt.as_secs_f64());
-            }
+            found.set(&name("srtt_s"), now.srtt.map_or(f64::NAN, |srtt| srtt.as_secs_f64()));
         }
         add_series(&mut found, &described.name, index, &counts.samples);
     }

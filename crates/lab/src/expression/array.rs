@@ -7,7 +7,7 @@ pub(crate) struct Dim {
     pub(crate) len: usize,
     /// Labels of an axis; none for the items of a list.
     pub(crate) labels: Vec<String>,
-    /// Labels as numbers, where they are; else their places.
+    /// Labels as numbers, where they are; else their places. None for a time series, of which some may not be there.
     pub(crate) numbers: Vec<f64>,
 }
 
@@ -15,6 +15,16 @@ impl Dim {
     /// The items of a list.
     pub(crate) fn items(len: usize) -> Self {
         Self { name: "item".to_owned(), len, labels: Vec::new(), numbers: Vec::new() }
+    }
+
+    /// Whether it is of a list, not of the cases of a sweep.
+    pub(crate) fn is_list(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Whether it is of a list of which some may not be there.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.is_list() && self.numbers.is_empty()
     }
 }
 
@@ -38,10 +48,17 @@ impl Array {
         Self { dims: vec![Dim::items(data.len())], data }
     }
 
-    /// The numbers, of a list without those that are not there: a time series has none before its subflow joins.
-    pub(crate) fn there(&self) -> Vec<f64> {
-        let is_list = self.dims.iter().all(|dim| dim.labels.is_empty());
-        self.data.iter().copied().filter(|value| !is_list || !value.is_nan()).collect()
+    /// All that a pattern fits: a list however many these are, and as of cases nothing is left out.
+    pub(crate) fn matches(data: Vec<f64>) -> Self {
+        let places = (0..data.len()).map(|place| place as f64).collect();
+        Self { dims: vec![Dim { numbers: places, ..Dim::items(data.len()) }], data }
+    }
+
+    /// The numbers, without those that are not there where all dimensions may lack some: a time series has none before its
+    /// subflow joins.
+    pub(crate) fn there(&self, may_lack: impl FnMut(&Dim) -> bool) -> Vec<f64> {
+        let lacks = self.dims.iter().all(may_lack);
+        self.data.iter().copied().filter(|value| !lacks || !value.is_nan()).collect()
     }
 
     /// The value, if there is exactly one.
@@ -62,8 +79,8 @@ impl Array {
         let mut dims = self.dims.clone();
         for dim in &other.dims {
             match dims.iter().find(|held| held.name == dim.name) {
-                Some(held) if held == dim => {}
-                Some(held) if dim.labels.is_empty() => {
+                Some(held) if held == dim || (held.is_list() && dim.is_list() && held.len == dim.len) => {}
+                Some(held) if dim.is_list() => {
                     return Err(format!("lists of {} and {} items do not match", held.len, dim.len));
                 }
                 Some(held) => {

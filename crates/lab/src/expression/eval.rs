@@ -43,14 +43,18 @@ fn call(name: &str, args: &[Expr], names: &dyn Lookup) -> Result<Array, EvalErro
     };
     let usage = || EvalError::Wrong(format!("write {}", function.about));
     match (function.kind, args) {
-        (Kind::Reduce(f), [x]) => Ok(Array::scalar(whole(&evaluate(x, names)?.there(), f))),
+        // Of a run's list it can be said how many are there though some are not.
+        (Kind::Reduce(f), [x]) if name == "count" => {
+            Ok(Array::scalar(whole(&evaluate(x, names)?.there(Dim::is_list), f)))
+        }
+        (Kind::Reduce(f), [x]) => Ok(Array::scalar(whole(&evaluate(x, names)?.there(Dim::has_gaps), f))),
         (Kind::Reduce(f), [x, axis]) => {
             let axis = axis_name(axis).ok_or_else(usage)?;
             evaluate(x, names)?.reduce(axis, |_, line| whole(line, f)).map_err(wrong)
         }
         (Kind::ReduceBy(f), [x, q]) => {
             let (x, q) = (evaluate(x, names)?, scalar(q, names)?);
-            Ok(Array::scalar(whole(&x.there(), |line| f(line, q))))
+            Ok(Array::scalar(whole(&x.there(Dim::has_gaps), |line| f(line, q))))
         }
         (Kind::ReduceBy(f), [x, q, axis]) => {
             let (axis, q) = (axis_name(axis).ok_or_else(usage)?, scalar(q, names)?);
@@ -108,6 +112,8 @@ mod tests {
             let dim = Dim { name: "n".to_owned(), len: 3, labels, numbers };
             match name {
                 "list" => Ok(Array::list(vec![f64::NAN, 2.0, 4.0])),
+                "fit" => Ok(Array::matches(vec![f64::NAN, 2.0, 4.0])),
+                "one" => Ok(Array::matches(vec![2.0])),
                 "none" => Ok(Array { data: vec![f64::NAN, 20.0, 40.0], dims: vec![dim] }),
                 "x" if select.is_empty() => Ok(Array { dims: vec![dim], data: vec![10.0, 20.0, 40.0] }),
                 _ => Err(EvalError::Missing(name.to_owned())),
@@ -162,10 +168,18 @@ mod tests {
             "std(between(list, 0, 1))",
             "sum(between(x, 8, 9))",
             "last(between(x, 8, 9))",
+            // Of what a pattern fits nothing is left out.
+            "mean(fit)",
+            "median(fit * 1000)",
+            "percentile(fit, 99)",
         ] {
             assert!(value(of_cases).unwrap()[0].is_nan(), "{of_cases}");
         }
         assert_eq!(value("count(between(x, 8, 9))").unwrap(), [0.0]);
+        assert_eq!(value("count(fit)").unwrap(), [2.0]);
+        // One that a pattern fits is still a list, but a number all the same where one is needed.
+        assert_eq!(value("one / 2").unwrap(), [1.0]);
+        assert!(value("fit / one").unwrap_err().to_string().contains("3 and 1 items"));
         assert_eq!(value("-x * (1 + 1)").unwrap(), [-20.0, -40.0, -80.0]);
     }
 

@@ -37,6 +37,17 @@ pub(super) fn plain(level: &Spanned<Level>, what: &str) -> Result<f64, Fault> {
     })
 }
 
+/// The slack of an order: a share, so it has no unit.
+fn share(slack: &Spanned<Level>) -> Result<f64, Fault> {
+    match slack.get_ref() {
+        Level::Text(text) if text.trim().strip_suffix('%').unwrap_or(text).trim().parse::<f64>().is_err() => {
+            let (what, range) = ("slack".to_owned(), "a share, like 0.02 or \"2%\"");
+            Err((slack.span().start, Problem::OutOfRange { what, value: text.clone(), range }))
+        }
+        _ => plain(slack, "slack"),
+    }
+}
+
 pub(super) fn claims(made: &Experiment, tables: &[Spanned<ClaimTable>]) -> Result<Vec<Claim>, Fault> {
     let mut claims: Vec<Claim> = Vec::new();
     for table in tables {
@@ -86,6 +97,9 @@ fn statement(file: &ClaimTable, at: usize) -> Result<Kind, Fault> {
     let what = || format!("the claim '{}'", file.id.get_ref());
     let missing = |key, remedy| (at, Problem::Missing { what: what(), key, remedy });
     let both = |first, second| Err((at, Problem::Both { what: what(), first, second }));
+    if file.within.is_some() && file.equals.is_none() {
+        return Err(missing("equals", "write equals = NUMBER beside within, or leave within out"));
+    }
     if let Some(order) = &file.order {
         if file.value.is_some() {
             return both("order", "value");
@@ -97,7 +111,7 @@ fn statement(file: &ClaimTable, at: usize) -> Result<Kind, Fault> {
             let range = "two expressions or more";
             return Err((at, Problem::OutOfRange { what: "order".to_owned(), value: "shorter".to_owned(), range }));
         }
-        let slack = file.slack.as_ref().map(|slack| plain(slack, "slack")).transpose()?.unwrap_or(0.0);
+        let slack = file.slack.as_ref().map(share).transpose()?.unwrap_or(0.0);
         return Ok(Kind::Order(order.iter().map(parsed).collect::<Result<_, _>>()?, slack));
     }
     let remedy = "write value = \"EXPRESSION\", or order = [\"SMALLER\", \"LARGER\"]";

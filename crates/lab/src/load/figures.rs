@@ -46,6 +46,10 @@ pub(super) fn figure(made: &Experiment, table: &Spanned<FigureTable>) -> Result<
         let remedy = "write x = \"AXIS\"";
         return Err((at, Problem::Missing { what: format!("the figure '{}'", file.title), key: "x", remedy }));
     }
+    if let (FigureKind::Table, Some(panel)) = (kind, &file.panel) {
+        let what = format!("the figure '{}'", file.title);
+        return Err((panel.span().start, Problem::Both { what, first: "panel", second: "kind = \"table\"" }));
+    }
     let names = file
         .y
         .iter()

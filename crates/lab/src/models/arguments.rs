@@ -25,6 +25,15 @@ impl Arguments {
         }
     }
 
+    /// Refuses arguments that the model does not read: a misspelt one would not count.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), EngineError> {
+        let Value::Table(entries) = &self.0.value else { return Ok(()) };
+        match entries.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => Err(EngineError(format!("the model has no '{key}'; it has {}", known.join(", ")))),
+            None => Ok(()),
+        }
+    }
+
     fn needed(&self, key: &str) -> Result<&Node, EngineError> {
         self.find(key).ok_or_else(|| EngineError(format!("the model needs '{key}'")))
     }

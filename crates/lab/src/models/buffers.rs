@@ -11,6 +11,7 @@ use crate::engine::EngineError;
 use crate::quantities::Quantities;
 
 pub(super) fn buffers(arguments: &Arguments) -> Result<Quantities, EngineError> {
+    arguments.only(&["model", "fast-rate", "fast-rtt", "slow-rate", "slow-rtt"])?;
     let fast = Path::symmetric(arguments.rate("fast-rate")?, arguments.span("fast-rtt")?);
     let slow = Path::symmetric(arguments.rate("slow-rate")?, arguments.span("slow-rtt")?);
     let pair = Pair::new(fast, slow);

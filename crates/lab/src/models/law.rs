@@ -17,6 +17,7 @@ const MAX_PATHS: u32 = 64;
 
 pub(super) fn law(arguments: &Arguments) -> Result<Quantities, EngineError> {
     let failed = |error: &dyn core::fmt::Display| EngineError(error.to_string());
+    arguments.only(&["model", "law", "packet", "subflows", "state", "paths", "rtts"])?;
     let subflows = if arguments.has("state") { drawn(arguments)? } else { given(arguments)? };
     let state = State::new(&subflows, arguments.size("packet")?).map_err(|error| failed(&error))?;
     let name = arguments.text("law")?;
@@ -56,7 +57,11 @@ pub(super) fn named(text: &str, subflows: usize) -> Result<Algorithm, EngineErro
 }
 
 fn given(arguments: &Arguments) -> Result<Vec<(Rate, Duration)>, EngineError> {
-    arguments.tables("subflows")?.iter().map(|table| Ok((table.rate("rate")?, table.span("rtt")?))).collect()
+    let subflow = |table: &Arguments| {
+        table.only(&["rate", "rtt"])?;
+        Ok((table.rate("rate")?, table.span("rtt")?))
+    };
+    arguments.tables("subflows")?.iter().map(subflow).collect()
 }
 
 /// A random state: windows of 2 to 100 packets, round trips of 10 to 200 ms.

@@ -19,6 +19,7 @@ fn failed(error: &dyn core::fmt::Display) -> EngineError {
 }
 
 pub(super) fn lmmf(arguments: &Arguments) -> Result<Quantities, EngineError> {
+    arguments.only(&["model", "links", "connections"])?;
     let (network, names) = network(arguments)?;
     let allocation = manypath_theory::lmmf(&network).map_err(|error| failed(&error))?;
     let mut found = Quantities::default();
@@ -27,6 +28,7 @@ pub(super) fn lmmf(arguments: &Arguments) -> Result<Quantities, EngineError> {
 }
 
 pub(super) fn equilibrium(arguments: &Arguments) -> Result<Quantities, EngineError> {
+    arguments.only(&["model", "links", "connections", "packet", "gamma"])?;
     let (network, names) = network(arguments)?;
     let laws = arguments.tables("connections")?;
     let laws = laws.iter().zip(network.connections());
@@ -64,9 +66,14 @@ fn add(found: &mut Quantities, network: &Network, names: &[String], allocation: 
 fn network(arguments: &Arguments) -> Result<(Network, Vec<String>), EngineError> {
     let capacities = arguments.labels("links")?.into_iter().map(|text| text.parse().map_err(|error| failed(&error)));
     let capacities = capacities.collect::<Result<Vec<_>, _>>()?;
-    let (mut names, mut connections) = (Vec::new(), Vec::new());
+    let (mut names, mut connections) = (Vec::<String>::new(), Vec::new());
     for table in arguments.tables("connections")? {
-        names.push(table.text("name")?.to_owned());
+        table.only(&["name", "paths", "law"])?;
+        let name = table.text("name")?.to_owned();
+        if names.contains(&name) {
+            return Err(EngineError(format!("two connections are called '{name}': names must differ")));
+        }
+        names.push(name);
         let subflows = table.tables("paths")?.iter().map(subflow).collect::<Result<_, _>>()?;
         connections.push(Connection { subflows, limit: None });
     }
@@ -75,8 +82,37 @@ fn network(arguments: &Arguments) -> Result<(Network, Vec<String>), EngineError>
 }
 
 fn subflow(table: &Arguments) -> Result<Subflow, EngineError> {
+    table.only(&["links", "rtt"])?;
     let link = |text: &str| text.parse().map_err(|_| EngineError(format!("'{text}' is no index of a link")));
     let links = table.labels("links")?.into_iter().map(link).collect::<Result<_, _>>()?;
     let rtt = if table.has("rtt") { table.span("rtt")? } else { Duration::ZERO };
     Ok(Subflow { links, rtt })
+}
+
+#[cfg(test)]
+mod tests {
+    use toml::de::DeTable;
+
+    use super::*;
+    use crate::engine::{Engine as _, Input};
+    use crate::models::Theory;
+    use crate::template::Node;
+
+    #[test]
+    fn what_would_not_count_is_refused() {
+        let ask = |text: &str| {
+            let node = Node::table(0, DeTable::parse(text).unwrap().get_ref());
+            Theory.run(&Input::Theory(Arguments(node)), 1).map_err(|error| error.to_string())
+        };
+        let two = "model = \"lmmf\"\nlinks = [\"10Mbit\"]\nconnections = [{ name = \"a\", paths = [{ links = [0] }] }, \
+                   { name = \"b\", paths = [{ links = [0] }] }]\n";
+        assert_eq!(ask(two).unwrap().0.len(), 5);
+        let error = ask(&two.replace("\"b\"", "\"a\"")).unwrap_err();
+        assert_eq!(error, "two connections are called 'a': names must differ");
+        let error = ask(&format!("{two}gama = 1\n")).unwrap_err();
+        assert_eq!(error, "the model has no 'gama'; it has model, links, connections");
+        for (good, wrong) in [("name =", "laws = 1, name ="), ("links = [0]", "links = [0], rt = 1")] {
+            assert!(ask(&two.replace(good, wrong)).unwrap_err().starts_with("the model has no '"), "{wrong}");
+        }
+    }
 }

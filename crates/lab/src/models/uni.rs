@@ -14,6 +14,7 @@ use crate::engine::EngineError;
 use crate::quantities::Quantities;
 
 pub(super) fn uni(arguments: &Arguments) -> Result<Quantities, EngineError> {
+    arguments.only(&["model", "n1", "n2", "c1", "c2", "omega", "rule"])?;
     let failed = |error: &dyn core::fmt::Display| EngineError(error.to_string());
     let flows = [arguments.count("n1")?, arguments.count("n2")?];
     let capacities = [arguments.rate("c1")?, arguments.rate("c2")?];

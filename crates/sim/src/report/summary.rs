@@ -101,7 +101,7 @@ fn subflow(now: &SubflowCounts, before: &SubflowCounts, view: &SubflowView, span
         dropped_dead: dropped.dead,
         srtt_s: view.srtt.map(Duration::as_secs_f64),
         min_rtt_s: view.srtt.map(|_| view.min_rtt.as_secs_f64()),
-        max_rtt_s: view.max_rtt.as_secs_f64(),
+        max_rtt_s: view.srtt.map(|_| view.max_rtt.as_secs_f64()),
         cwnd_bytes: view.cwnd.get(),
         cost: view.cost,
         measures: None,
