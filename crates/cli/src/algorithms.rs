@@ -103,11 +103,11 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
     manypath_sched::create(&spec).map(|_| spec)
 }
 
-/// The scheduler that fits a controller when none is chosen: those that send by rate keep no full window for `minrtt` to fill,
-/// and MPCC section 6 gives them `rate-based`. Beside what the papers have, nobody waits for a path that is far slower than
-/// another (docs/decisions/rescue.md); but a controller that weighs costs has its reasons to send so little on the fast one.
+/// The scheduler of real connections when none is chosen: the one that fits the controller. Beside what the papers have, nobody
+/// waits for a path that is far slower than another (docs/decisions/rescue.md); but a controller that weighs costs has its
+/// reasons to send so little on the fast one.
 pub(crate) fn default_sched(cc: &AlgorithmSpec) -> AlgorithmSpec {
-    let scheduler = AlgorithmSpec::named(if manypath_cc::sends_by_rate(&cc.name) { "rate-based" } else { "minrtt" });
+    let scheduler = manypath_sim::fitting_scheduler(&cc.name);
     if cc.name == "uni-mptcp" { scheduler } else { scheduler.with("rescue", "on") }
 }
 

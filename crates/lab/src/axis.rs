@@ -52,8 +52,8 @@ enum Of {
     Schedulers,
 }
 
-/// The scheduler that fits a controller when a sweep names none: those that send by rate keep no full window for `minrtt` to fill,
-/// and MPCC section 6 gives them `rate-based`; to all others Linux's default, as MPCC section 7.1 does.
+/// The scheduler that fits a controller when a sweep names none: that of scenarios to those that send by rate; to all others the
+/// default of Multipath TCP 0.9x, as MPCC section 7.1 does.
 pub fn fitting_scheduler(controller: &str) -> &'static str {
     if manypath_cc::sends_by_rate(controller) { "rate-based" } else { "minrtt-pr" }
 }

@@ -28,10 +28,11 @@ impl Code {
         let Input::Scenario(scenario) = input else { return text };
         let mut named = Vec::new();
         for connection in &scenario.connections {
-            let algorithms = [(&connection.cc.name, self.controllers), (&connection.scheduler.name, self.schedulers)];
+            let scheduler = manypath_sim::scheduler(connection).name;
+            let algorithms = [(connection.cc.name.clone(), self.controllers), (scheduler, self.schedulers)];
             for (name, known) in algorithms.into_iter().filter(|(_, known)| !known.is_empty()) {
                 // What no registry knows decides no run, as it cannot be made.
-                let hash = known.iter().find(|(known, _)| known == name).map_or("unknown", |(_, hash)| hash);
+                let hash = known.iter().find(|(known, _)| *known == name).map_or("unknown", |(_, hash)| hash);
                 named.push((name, hash));
             }
         }

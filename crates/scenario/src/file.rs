@@ -167,7 +167,7 @@ pub(crate) struct ConnectionTable {
     pub(crate) count: Option<u32>,
     /// Congestion controller.
     pub(crate) cc: Option<Located<Text<AnAlgorithm>>>,
-    /// Packet scheduler.
+    /// Packet scheduler; the one that fits the controller without it.
     pub(crate) scheduler: Option<Located<Text<AnAlgorithm>>>,
     /// How subflows recover from loss.
     pub(crate) transport: TransportName,

@@ -126,8 +126,8 @@ pub struct Connection {
     pub line: usize,
     /// Congestion controller.
     pub cc: AlgorithmSpec,
-    /// Packet scheduler.
-    pub scheduler: AlgorithmSpec,
+    /// Packet scheduler; `None` for the one that fits the controller, which the engine knows.
+    pub scheduler: Option<AlgorithmSpec>,
     /// How its subflows recover from loss.
     pub transport: Transport,
     /// Its subflows' paths, in the order of subflow ids; at least one.

@@ -70,6 +70,7 @@ mod tcp;
 mod window;
 
 use manypath_cc::CongestionControl;
+use manypath_core::AlgorithmSpec;
 use manypath_scenario::{Connection, Scenario};
 
 pub use batch::{Job, run_all};
@@ -79,6 +80,17 @@ pub use report::{
     ConnectionReport, FileReport, FileSummary, LinkReport, MeanMax, Measures, Report, SubflowMeasures, SubflowReport,
 };
 pub use series::{ConnectionSeries, DropSeries, LinkSeries, Series, SubflowSeries};
+
+/// The scheduler of a connection: the scenario's, or the one that fits its controller.
+pub fn scheduler(connection: &Connection) -> AlgorithmSpec {
+    connection.scheduler.clone().unwrap_or_else(|| fitting_scheduler(&connection.cc.name))
+}
+
+/// The scheduler that fits a controller where none is chosen: those that send by rate keep no full window for `minrtt` to fill,
+/// and MPCC section 6 gives them `rate-based`.
+pub fn fitting_scheduler(controller: &str) -> AlgorithmSpec {
+    AlgorithmSpec::named(if manypath_cc::sends_by_rate(controller) { "rate-based" } else { "minrtt" })
+}
 
 /// Runs a scenario.
 ///

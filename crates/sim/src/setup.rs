@@ -147,7 +147,7 @@ fn end(
         Some(cc) => cc,
         None => manypath_cc::create(&connection.cc, cc_seed).map_err(algorithm)?,
     };
-    let scheduler = manypath_sched::create(&connection.scheduler).map_err(algorithm)?;
+    let scheduler = manypath_sched::create(&crate::scheduler(connection)).map_err(algorithm)?;
     // RFC 3168 s5: the codepoint says that the sender reacts.
     let ecn = connection.ecn && cc.answers_marks();
     let session = Session::new(config, cc, scheduler);

@@ -34,6 +34,21 @@ fn report(run_for: &str, links: &[Link<'_>], connection: &str) -> Report {
     run(&scenario, 1).unwrap()
 }
 
+/// MPCC section 6: `rate-based` for what sends by rate, the default for windows.
+#[test]
+fn without_one_the_scheduler_fits_the_controller() {
+    let links = [("50Mbit", "10ms", "100packets", ""), ("10Mbit", "60ms", "50packets", "")];
+    let run = |connection: &str| report("duration = \"5s\"", &links, connection);
+    for (cc, fitting) in [("mpcc-loss", "rate-based"), ("mp-ol", "rate-based"), ("lia", "minrtt")] {
+        let (chosen, named) =
+            (run(&format!("cc = \"{cc}\"")), run(&format!("cc = \"{cc}\"\nscheduler = \"{fitting}\"")));
+        assert_eq!(chosen.connections[0].scheduler, fitting, "{cc}");
+        assert_eq!(chosen.goodput_bps, named.goodput_bps, "{cc}");
+    }
+    let other = run("cc = \"mpcc-loss\"\nscheduler = \"minrtt\"");
+    assert_eq!(other.connections[0].scheduler, "minrtt", "what is chosen counts");
+}
+
 /// A copy in the queue of a path of 2 Mbit/s must not take the place of a repair.
 #[test]
 fn redundant_carries_what_its_fastest_path_does() {

@@ -102,7 +102,9 @@ fn check(scenario: &Scenario) -> Result<(), EngineError> {
             return refuse(format!("the workload of '{name}' is neither endless nor a file"));
         }
         let is_multipath = connection.paths.len() > 1;
-        if is_multipath && !SCHEDULERS.contains(&scheduler.name.as_str()) {
+        if let Some(scheduler) = scheduler.as_ref().filter(|_| is_multipath)
+            && !SCHEDULERS.contains(&scheduler.name.as_str())
+        {
             return refuse(format!("the kernel has no scheduler '{}'", scheduler.name));
         }
         let is_built_in = BUILT_IN.contains(&cc.name.as_str());

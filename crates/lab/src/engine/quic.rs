@@ -178,7 +178,7 @@ fn client_config(
     }
     config.transport = TransportConfig {
         cc: described.cc.clone(),
-        sched: described.scheduler.clone(),
+        sched: manypath_sim::scheduler(described),
         seed: Some(own_seed(seed, &described.name, "cc")),
         send_buffer: described.send_buffer,
         ..TransportConfig::default()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use manypath_core::{AlgorithmSpec, Bytes, Duration, Priority, Time};
+use manypath_core::{Bytes, Duration, Priority, Time};
 use manypath_link::MAX_RATE_BPS;
 
 use super::names::Names;
@@ -102,7 +102,7 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
         name: table.name.clone(),
         line: located.span.start,
         cc,
-        scheduler: scheduler.unwrap_or_else(|| AlgorithmSpec::named("minrtt")),
+        scheduler,
         transport: transport(table).map_err(here)?,
         paths,
         workload,

@@ -67,7 +67,7 @@ fn connection(scenario: &Scenario, index: usize, run: &Simulation, end: &Snapsho
     ConnectionReport {
         name: described.name.clone(),
         cc: described.cc.to_string(),
-        scheduler: described.scheduler.to_string(),
+        scheduler: crate::scheduler(described).to_string(),
         goodput_bps: per_second(read, span),
         sending_bps: per_second(sent, span),
         delivered_packets: now.packets - before.packets,
