@@ -62,7 +62,7 @@ fn what_theory_leaves_out_is_said() {
     let file = figure_3c(&place, "lia");
     let more = ["--set", "connection.sp.start=0.5s", "--set", "link.link1.schedule=[{ at = '1s', rate = '1Mbit' }]"];
     let table = ask("lmmf", &file, &more).out;
-    assert!(table.contains("note: link 'link1' changes over time; it counts with its first rate"), "{table}");
+    assert!(table.contains("note: link 'link1' changes over time; it counts with the rate and loss"), "{table}");
     assert!(table.contains("note: 'sp' counts as if it were there all the time"), "{table}");
 }
 

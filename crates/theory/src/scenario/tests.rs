@@ -63,7 +63,7 @@ fn what_cannot_be_said_is_noted() {
         assert!(said.contains(part), "{part}: {said}");
     }
     let reading = read_with("", &(changes.to_owned() + &connection("sp", "reno", "", &["b"])), 0.0).unwrap();
-    assert!(reading.notes[0].contains("first rate"), "{:?}", reading.notes);
+    assert!(reading.notes[0].contains("its table begins with"), "{:?}", reading.notes);
     assert_eq!(mbps(reading.network.capacities()), [20.0]);
 }
 
