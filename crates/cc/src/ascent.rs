@@ -30,7 +30,7 @@ pub use config::{Config, Defaults, Leave, Low, OnTimeout, Publish, SlowStart, St
 
 /// How often slow start repeats an interval before it goes back (MPCC's release).
 pub const MAX_REPEATS: u32 = 2;
-/// Loss that slow start ignores in [`SlowStart::Release`].
+/// Loss that slow start ignores but in [`SlowStart::Paper`].
 const TOLERATED_LOSS: f64 = 0.15;
 /// A step is at most this share of the own rate, so that rates stay positive (MPCC's release).
 const MAX_STEP: f64 = 0.5;
@@ -400,7 +400,7 @@ impl Ascent {
                 if report.app_limited {
                     self.begin(now, 0, report.rate);
                 } else if unlimited {
-                    self.on_doubled(now, Sample::of(report), previous, repeats, others);
+                    self.on_doubled(now, report, previous, repeats, others);
                 } else {
                     self.repeat_or_go_back(now, report.rate, previous, repeats, others);
                 }
@@ -424,8 +424,9 @@ impl Ascent {
     }
 
     /// Slow start: double while the utility grows (MPCC s5.2).
-    fn on_doubled(&mut self, now: Time, mut new: Sample, previous: Option<Sample>, repeats: u32, others: f64) {
-        if self.config.slow_start == SlowStart::Release {
+    fn on_doubled(&mut self, now: Time, report: &Report<Role>, previous: Option<Sample>, repeats: u32, others: f64) {
+        let mut new = Sample::of(report);
+        if self.config.slow_start != SlowStart::Paper {
             new.loss = if new.loss < TOLERATED_LOSS { 0.0 } else { new.loss };
             new.slope = new.slope.max(0.0);
         }
@@ -436,7 +437,7 @@ impl Ascent {
             self.phase = Phase::SlowStart { previous: Some(new), repeats: 0 };
             self.others = others;
             self.begin(now, 0, self.base);
-        } else if self.config.slow_start == SlowStart::Release {
+        } else if self.config.slow_start.tries_again(report) {
             self.repeat_or_go_back(now, new.rate, previous, repeats, others);
         } else {
             self.go_back(now, new.rate, previous, others);

@@ -103,6 +103,13 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
     manypath_sched::create(&spec).map(|_| spec)
 }
 
+/// A controller as real connections use it: the slow start of MPCC tolerates chance losses unless `slow-start` is chosen. The
+/// paper's rule takes one or two for the end of a path's capacity (docs/decisions/slow-start.md).
+pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {
+    let chosen = cc.params.iter().any(|(key, _)| key == "slow-start");
+    if cc.name.starts_with("mpcc-") && !chosen { cc.with("slow-start", "tolerant") } else { cc }
+}
+
 /// The scheduler of real connections when none is chosen: the one that fits the controller. Beside what the papers have, nobody
 /// waits for a path that is far slower than another (docs/decisions/rescue.md); but a controller that weighs costs has its
 /// reasons to send so little on the fast one.

@@ -84,7 +84,7 @@ impl AlgorithmArgs {
     /// If there is a target rate, and a controller that knows no targets or has another one.
     pub(crate) fn chosen(&self) -> Result<(Option<AlgorithmSpec>, Option<AlgorithmSpec>)> {
         let cc = match self.target_rate {
-            None => self.cc.clone(),
+            None => self.cc.clone().map(algorithms::for_real_paths),
             Some(rate) => Some(self.targeted(rate)?),
         };
         let sched = self.sched.clone().or_else(|| cc.as_ref().map(algorithms::default_sched));
@@ -499,6 +499,14 @@ mod tests {
         assert_eq!(names(&[]), (None, None));
         assert_eq!(names(&["--cc=cubic"]), (Some("cubic".into()), Some("minrtt".into())));
         assert_eq!(names(&["--cc=cubic", "--sched=round-robin"]).1.as_deref(), Some("round-robin"));
+    }
+
+    #[test]
+    fn mpcc_tolerates_chance_losses_unless_chosen() {
+        let cc = |args: &[&str]| parse(args).algorithms.chosen().unwrap().0.unwrap().to_string();
+        assert_eq!(cc(&["--cc=mpcc-loss:omega=0.1"]), "mpcc-loss:omega=0.1,slow-start=tolerant");
+        assert_eq!(cc(&["--cc=mpcc-latency:slow-start=paper"]), "mpcc-latency:slow-start=paper");
+        assert_eq!(cc(&["--cc=vivace"]), "vivace");
     }
 
     #[test]

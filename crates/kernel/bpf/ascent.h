@@ -21,7 +21,7 @@
 #define PROBES 4
 /* Rates above a terabit per second are an accident, Mbit/s. */
 #define MAX_RATE real_of(MILLION)
-/* Loss in per cent that slow start ignores when `slow_start` is the release's. */
+/* Loss in per cent that slow start ignores unless `slow_start` is the paper's. */
 #define TOLERATED_LOSS 15
 
 /*
@@ -324,11 +324,12 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, re
 }
 
 /* Slow start: double while the utility grows (MPCC s5.2). */
-SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new, real others)
+SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new, u32 overload,
+			  real others)
 {
 	if (!ascent || !path || !new)
 		return 0;
-	if (tunables.slow_start == START_RELEASE) {
+	if (tunables.slow_start != START_PAPER) {
 		if (real_mul(new->loss, real_of(100)) < real_of(TOLERATED_LOSS))
 			new->loss = 0;
 		if (new->slope.negative)
@@ -342,7 +343,7 @@ SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, s
 		ascent->repeats = 0;
 		ascent->others = others;
 		ascent_begin(ascent, path, 0, ascent->base);
-	} else if (tunables.slow_start == START_RELEASE) {
+	} else if (tunables.slow_start == START_RELEASE || (tunables.slow_start == START_TOLERANT && !overload)) {
 		ascent_repeat(ascent, path, new->rate, others);
 	} else {
 		ascent_go_back(ascent, path, new->rate, others);
@@ -445,7 +446,7 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 		return 0;
 	}
 	if (ascent->phase == SLOW_START)
-		ascent_doubled(ascent, path, &new, others);
+		ascent_doubled(ascent, path, &new, report->overload, others);
 	else if (ascent->phase == PROBING)
 		ascent_probed(ascent, path, report->index, &new, others);
 	else

@@ -203,6 +203,8 @@ fn mpcc_latency() {
     controller.set("slow_start", 0);
     controller.set("low", 0);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[]);
+    controller.set("slow_start", 2);
+    walk("mpcc-latency", controller, mpcc::LATENCY, &[("slow-start", "tolerant")]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub(crate) struct LinkTable {
     /// Values drawn anew at intervals, of this direction only. A table of the way back, `NAME/back` with `one-way`, that draws
     /// in the same way draws the same values.
     pub(crate) redraw: Option<RedrawTable>,
-    /// What is different on the way back; without it the way back has the same rate and delay and loses nothing.
+    /// What is different on the way back; without it the way back has the same rate and delay, loses nothing and has a queue of 1000 packets.
     pub(crate) back: Option<BackTable>,
 }
 

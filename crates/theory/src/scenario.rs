@@ -198,7 +198,9 @@ fn capacity(scenario: &Scenario, index: usize, notes: &mut Vec<String>) -> Resul
     };
     let redrawn = redraw.as_ref().is_some_and(|redraw| redraw.rate.is_some() || redraw.loss.is_some());
     if redrawn || config.schedule.iter().any(|change| change.rate.is_some() || change.loss.is_some()) {
-        notes.push(format!("link '{name}' changes over time; it counts with the rate and loss that its table begins with"));
+        notes.push(format!(
+            "link '{name}' changes over time; it counts with the rate and loss that its table begins with"
+        ));
     }
     let mut taken = 0.0;
     for source in scenario.sources.iter().filter(|source| source.route.contains(&index)) {

@@ -2,7 +2,7 @@
 
 use manypath_core::{Duration, Parameter, Params, SpecError};
 
-use crate::monitor;
+use crate::monitor::{self, Report};
 
 /// The utility `U = T^a - b T L - g T dRTT/dt` with `T` the connection's total rate (MPCC eq. 2).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +35,20 @@ pub enum SlowStart {
     Paper,
     /// As MPCC's release: loss below 15% and falling RTT are ignored, and two more intervals are tried first.
     Release,
+    /// As the release, but what lost so much that its rate is too high is not tried again: chance explains a few losses, and
+    /// two more intervals at twice the capacity lose half of what they send.
+    Tolerant,
+}
+
+impl SlowStart {
+    /// Whether chance may explain that an interval had less utility than the one before, so that its rate is tried again.
+    pub(super) fn tries_again<R>(self, report: &Report<R>) -> bool {
+        match self {
+            Self::Paper => false,
+            Self::Release => true,
+            Self::Tolerant => !report.is_overload(),
+        }
+    }
 }
 
 /// The lower probe of a subflow that is slower than the probing distance, so that there is no rate so far below its own: MPCC says
@@ -170,8 +184,8 @@ pub const fn parameters(own: Defaults) -> [Parameter; 20] {
         row(
             "slow-start",
             "paper",
-            "paper or release",
-            "end at the first decrease of utility (MPCC s5.2), or tolerate 15% loss and two repeats",
+            "paper, release or tolerant",
+            "end at the first decrease of utility (MPCC s5.2), or tolerate 15% loss and two repeats; tolerant: none after 30% loss",
         ),
         row("leave", "better", "better or last", "rate kept when moving ends: Vivace's, or MPCC's release"),
         row("publish", "mi", "mi or decision", "publish at every interval (MPCC s5.2), or after probing (its release)"),
@@ -208,7 +222,10 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
         initial_rate: params.number("initial", 0.2, 1e5)?,
         min_rate: params.number("min-rate", 0.01, 100.0)?,
         initial_rtt: Duration::from_millis(100),
-        slow_start: params.choice("slow-start", &[("paper", SlowStart::Paper), ("release", SlowStart::Release)])?,
+        slow_start: params.choice(
+            "slow-start",
+            &[("paper", SlowStart::Paper), ("release", SlowStart::Release), ("tolerant", SlowStart::Tolerant)],
+        )?,
         leave: params.choice("leave", &[("better", Leave::Better), ("last", Leave::Last)])?,
         publish: params.choice("publish", &[("mi", Publish::Interval), ("decision", Publish::Decision)])?,
         timeout: params.choice("timeout", &[("halve", OnTimeout::Halve), ("keep", OnTimeout::Keep)])?,

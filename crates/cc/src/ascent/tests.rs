@@ -292,6 +292,24 @@ fn slow_start_doubles_and_goes_back() {
 }
 
 #[test]
+fn slow_starts_differ_in_what_they_take_for_chance() {
+    let after = |slow_start, loss| {
+        let mut driver = Driver::new(Config { slow_start, ..config() });
+        driver.round(0.0);
+        driver.round(0.0);
+        close(driver.round(loss), 16.0);
+        (driver.ascent.base, matches!(driver.ascent.phase, Phase::SlowStart { .. }))
+    };
+    for tolerant in [SlowStart::Release, SlowStart::Tolerant] {
+        assert_eq!(after(tolerant, 0.1), (32.0, true), "{tolerant:?}: below 15% goes on");
+        assert_eq!(after(tolerant, 0.2), (16.0, true), "{tolerant:?}: 20% is tried again");
+    }
+    assert_eq!(after(SlowStart::Release, 0.4), (16.0, true));
+    assert_eq!(after(SlowStart::Tolerant, 0.4), (8.0, false), "an overload is no chance");
+    assert_eq!(after(SlowStart::Paper, 0.1), (8.0, false));
+}
+
+#[test]
 fn while_results_are_on_their_way_the_base_rate_is_kept() {
     let mut driver = Driver::new(config());
     let first = driver.interval(1.0, false);
