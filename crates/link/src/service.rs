@@ -26,6 +26,11 @@ impl FineTime {
         Time::from_nanos(u64::try_from((self.0 + HALF) >> 32).unwrap_or(u64::MAX))
     }
 
+    /// The nanosecond that it lies in; [`Time::MAX`] when beyond all.
+    pub(crate) fn floor(self) -> Time {
+        Time::from_nanos(u64::try_from(self.0 >> 32).unwrap_or(u64::MAX))
+    }
+
     /// How long after an earlier time it is, in fine units; `None`: more than four seconds.
     pub(crate) fn after(self, earlier: Self) -> Option<u64> {
         u64::try_from(self.0.checked_sub(earlier.0)?).ok()

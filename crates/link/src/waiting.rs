@@ -52,11 +52,12 @@ impl Waiting {
         self.runs.push_back(Run { next: departs, step: 0, size, packets: 1 });
     }
 
-    /// Takes out what has left by `now`.
+    /// Takes out what has left by `now`, or leaves within its nanosecond: a packet that arrives when the one before leaves has its time
+    /// rounded, and must not find that one still there.
     #[inline]
     pub(crate) fn settle(&mut self, now: Time) {
         while let Some(run) = self.runs.front_mut()
-            && run.next.to_time() <= now
+            && run.next.floor() <= now
         {
             self.total.packets -= 1;
             self.total.bytes -= Bytes::new(u64::from(run.size));
@@ -84,7 +85,7 @@ mod tests {
             for (gap, size, now) in packets {
                 departs = departs.plus(gap << 31);
                 waiting.push(departs, size);
-                list.push((departs.to_time(), size));
+                list.push((departs.floor(), size));
                 // Some nanoseconds before the last departure.
                 let now = Time::from_nanos(departs.to_time().as_nanos().saturating_sub(now));
                 waiting.settle(now);

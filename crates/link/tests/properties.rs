@@ -208,3 +208,24 @@ proptest! {
         }
     }
 }
+
+/// What one link lets out at its rate never waits at the next of the same rate, whatever the rounding of times.
+#[test]
+fn equal_links_in_series_need_no_second_queue() {
+    for mbps in [7.0, 10.0, 11.0, 13.0, 14.0, 17.0, 30.0, 90.0] {
+        let link =
+            |packets| LinkConfig::new(Rate::from_mbps(mbps), Duration::from_millis(5), QueueLimit::Packets(packets));
+        let (mut first, mut second) = (Link::new(&link(100), 1, "a").unwrap(), Link::new(&link(1), 1, "b").unwrap());
+        let mut arrivals = Vec::new();
+        for _ in 0..100 {
+            let Verdict::Deliver { at, .. } = first.enqueue(Time::ZERO, Bytes::new(1500), Ecn::NotEct) else {
+                panic!("there is room")
+            };
+            arrivals.push(at);
+        }
+        for at in arrivals {
+            let verdict = second.enqueue(at, Bytes::new(1500), Ecn::NotEct);
+            assert!(matches!(verdict, Verdict::Deliver { .. }), "{mbps} Mbit/s at {at:?}");
+        }
+    }
+}

@@ -28,7 +28,9 @@ pub(crate) fn write_with(path: &Path, write: impl FnOnce(&mut File) -> io::Resul
     if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return File::create(path).and_then(|mut file| write(&mut file)).map_err(fail);
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A link leads to the file that is written.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // An error of `make_in` names the temporary file, which nobody has asked for.
     let mut cause = None;
     let make = |beside: &Path| File::create_new(beside).inspect_err(|error| cause = error.raw_os_error());
@@ -37,7 +39,7 @@ pub(crate) fn write_with(path: &Path, write: impl FnOnce(&mut File) -> io::Resul
     write(file.as_file_mut()).map_err(fail)?;
     // Else the name may reach the disk before the content does, and a power cut leaves an empty file of this name.
     file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map(drop).map_err(|error| fail(error.error))
+    file.persist(&target).map(drop).map_err(|error| fail(error.error))
 }
 
 #[cfg(test)]
@@ -49,6 +51,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = write_file(&folder.path().join("none/x"), b"").unwrap_err();
         assert_eq!(error.source.to_string(), "No such file or directory (os error 2)");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_leads_to_the_file_that_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::write(&real, b"old").unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        write_file(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&real).unwrap(), b"new");
+        assert!(link.symlink_metadata().unwrap().is_symlink());
     }
 
     #[cfg(unix)]

@@ -6,10 +6,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::model::Source;
 
+/// The mean of what is drawn for a gap, whatever the gap is.
+const GAP: Duration = Duration::from_secs(1);
+
 /// A source at work. It is asked first when the source starts, and then when it says.
 #[derive(Clone, Debug)]
 pub struct Background {
-    gap: Duration,
+    /// Seconds between packets.
+    gap_s: f64,
+    /// When the present busy time began, and when in it the next packet leaves, in gaps: so rounding does not add up.
+    busy_since: Time,
+    gaps: f64,
     poisson: bool,
     on_off: Option<(Duration, Duration)>,
     /// When the present busy time ends.
@@ -33,7 +40,9 @@ impl Source {
         let mut random = generator(seed, &self.name);
         let busy_until = self.on_off.map_or(Time::MAX, |(on, _)| self.start + exponential(&mut random, on));
         Background {
-            gap: self.packet.time_at(self.rate),
+            gap_s: self.packet.as_f64() * 8.0 / self.rate.as_bps(),
+            busy_since: self.start,
+            gaps: 0.0,
             poisson: self.poisson,
             on_off: self.on_off,
             busy_until,
@@ -53,10 +62,11 @@ impl Background {
             let (on, off) = self.on_off.unwrap_or_default();
             let wakes = now + exponential(&mut self.random, off);
             self.busy_until = wakes + exponential(&mut self.random, on);
+            (self.busy_since, self.gaps) = (wakes, 0.0);
             return Act { sends: false, again: Some(wakes) };
         }
-        let gap = if self.poisson { exponential(&mut self.random, self.gap) } else { self.gap };
-        Act { sends: true, again: Some(now + gap) }
+        self.gaps += if self.poisson { exponential(&mut self.random, GAP).as_secs_f64() } else { 1.0 };
+        Act { sends: true, again: Some(self.busy_since + Duration::from_secs_f64(self.gaps * self.gap_s)) }
     }
 }
 
@@ -85,6 +95,29 @@ mod tests {
             now = act.again;
         }
         count
+    }
+
+    #[test]
+    fn gaps_of_a_few_nanoseconds_are_not_rounded() {
+        for poisson in [false, true] {
+            let source = Source {
+                name: "s".to_owned(),
+                route: vec![0],
+                rate: Rate::from_mbps(200_000.0),
+                packet: Bytes::new(64),
+                poisson,
+                on_off: None,
+                start: Time::ZERO,
+                stop: None,
+            };
+            let mut background = source.begin(5);
+            let mut now = Time::ZERO;
+            for _ in 0..1_000_000 {
+                now = background.act(now).again.unwrap();
+            }
+            // 2.56 ns each. Poisson: standard deviation 0.1%.
+            assert!((now.as_secs_f64() / 2.56e-3 - 1.0).abs() < if poisson { 4e-3 } else { 1e-6 }, "{now:?}");
+        }
     }
 
     #[test]

@@ -394,10 +394,17 @@ fn impatient() -> impl Strategy<Value = Plan> {
     plan.prop_map(|(plan, conduct, (flows, answer))| Plan { conduct, flows, answer, ..plan })
 }
 
+/// Schedulers with other parameters than their defaults.
+const RESCUED: [&str; 2] = ["minrtt:rescue=on", "rate-based:rescue=on"];
+
+fn named(all: impl Iterator<Item = &'static str>, more: &[&'static str]) -> Vec<&'static str> {
+    all.chain(more.iter().copied()).collect()
+}
+
 fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
     let names = (
-        prop::sample::select(vec!["minrtt", "minrtt:rescue=on", "round-robin", "rate-based:rescue=on"]),
-        prop::sample::select(vec!["reno", "cubic", "lia", "mpcc-loss"]),
+        prop::sample::select(named(manypath_sched::algorithms().iter().map(|found| found.name), &RESCUED)),
+        prop::sample::select(named(manypath_cc::algorithms().iter().map(|found| found.name), &[])),
     );
     let flows = prop::collection::vec(1_u64..400_000, 1..8);
     (any::<u64>(), prop::collection::vec(hostility(), 1..4), flows, 20_000_u64..300_000, names).prop_map(

@@ -153,9 +153,6 @@ impl Session {
             return Decision::Wait;
         };
         let bytes = self.config.record_header + Bytes::new(content.payload_len(range.len()));
-        if duplicate {
-            self.totals.duplicated += bytes - self.config.record_header;
-        }
         let copy = self.queue.on_assigned(now, range, id);
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return Decision::Again };
         let view = &mut self.view.subflows[id.index()];
@@ -164,7 +161,7 @@ impl Session {
             self.turn = id.index() + 1;
             return self.launch(now, id.index(), range, content, false, None).map_or(Decision::Again, Decision::Sent);
         }
-        path.queue.push_back(Queued { range, bytes, copy });
+        path.queue.push_back(Queued { range, bytes, copy, duplicate });
         self.waiting += 1;
         view.queued += bytes;
         Decision::Again
@@ -225,7 +222,11 @@ impl Session {
             return None;
         }
         let content = self.queue.content_at(range)?;
-        self.launch(now, index, range, content, queued.copy, None)
+        let launched = self.launch(now, index, range, content, queued.copy, None)?;
+        if queued.duplicate {
+            self.totals.duplicated += Bytes::new(content.payload_len(range.len()));
+        }
+        Some(launched)
     }
 
     /// Makes a packet of data that stands for `content`.

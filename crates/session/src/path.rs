@@ -50,6 +50,8 @@ pub(crate) struct Queued {
     pub(crate) bytes: Bytes,
     /// It was sent before.
     pub(crate) copy: bool,
+    /// The scheduler wished for the copy.
+    pub(crate) duplicate: bool,
 }
 
 /// Lost data that leaves again on the path it was lost on.
@@ -312,11 +314,15 @@ impl Path {
         if failed {
             return self.next_probe <= now;
         }
-        self.probes.is_empty() && self.probe_at(keep_alive) <= now
+        self.probe_at(keep_alive) <= now
     }
 
-    /// When an active path wants a probe: after an RTO without an answer, or after the keep-alive time without traffic.
+    /// When an active path wants a probe; [`Time::MAX`]: not before it is heard. After an RTO without an answer, or after the
+    /// keep-alive time without traffic; that one again after an RTO, since a lost packet is no failure.
     fn probe_at(&self, keep_alive: Duration) -> Time {
+        if let Some((_, left_at)) = self.probes.back() {
+            return if self.sent.is_empty() { *left_at + self.rto() } else { Time::MAX };
+        }
         let idle = self.active_at + keep_alive;
         match self.sent.front() {
             Some(oldest) => idle.min(oldest.sent_at.max(self.alive_at) + self.rto()),
@@ -334,7 +340,7 @@ impl Path {
         if failed {
             return if self.carrier_ready { next.min(self.next_probe) } else { next };
         }
-        if self.carrier_ready && self.probes.is_empty() {
+        if self.carrier_ready {
             next = next.min(self.probe_at(keep_alive));
         }
         next.min(self.fails_at()).min(self.oldest_lost_at())
@@ -597,7 +603,7 @@ mod tests {
         let mut view = SubflowView::new(id, bytes);
         view.cwnd = bytes * 3;
         let packets = [0; 2].map(|_| path.on_sent(Time::ZERO, DataRange::default(), bytes, None, &mut view));
-        path.queue.push_back(Queued { range: DataRange::default(), bytes, copy: false });
+        path.queue.push_back(Queued { range: DataRange::default(), bytes, copy: false, duplicate: false });
         assert!(path.may_send(&view));
         view.cwnd = bytes * 2;
         assert!(!path.may_send(&view));

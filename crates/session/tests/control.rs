@@ -2,7 +2,7 @@
 
 use manypath_core::{AlgorithmSpec, Bytes, DataSeq, Duration, FlowId, SubflowId, SubflowState, Time};
 use manypath_session::record::{Ack, AckRanges, Data, Record, SendTime};
-use manypath_session::{Config, PathInit, Role, Session, Transmit};
+use manypath_session::{Config, PathInit, Role, Session, SessionEvent, Transmit};
 
 const FLOW: FlowId = FlowId(0);
 const FIRST: SubflowId = SubflowId(0);
@@ -209,6 +209,28 @@ fn a_probe_of_an_idle_path_that_is_lost_is_no_failure() {
         assert_eq!(session.view().subflows[SECOND.index()].state, SubflowState::Active);
     }
     assert_eq!(probes, [0, 1_000, 3_000, 7_000], "each waits for twice as long");
+}
+
+#[test]
+fn a_keep_alive_that_is_lost_is_no_failure() {
+    let mut session = receiver();
+    let (mut asked, mut heard) = (Vec::new(), 0);
+    for number in 1..40_000 {
+        let now = Time::from_millis(number);
+        let is_probe = |one: &Transmit| one.subflow == SECOND && matches!(one.record, Record::Ping { .. });
+        for probe in sent(&mut session, now).into_iter().filter(is_probe) {
+            asked.push(number);
+            // Every second one arrives.
+            if asked.len() % 2 == 0 {
+                answer(&mut session, now, SECOND, &[probe]);
+                heard += 1;
+            }
+        }
+        while let Some(event) = session.poll_event() {
+            assert_ne!(event, SessionEvent::PathFailed(SECOND), "{asked:?}");
+        }
+    }
+    assert_eq!(heard, 2, "one every 15 s: {asked:?}");
 }
 
 /// A client with one path and much to send.

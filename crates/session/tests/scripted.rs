@@ -85,6 +85,20 @@ fn what_a_copy_did_not_bring_leaves_all_the_same() {
 }
 
 #[test]
+fn copies_count_when_they_leave() {
+    let mut session =
+        sender([send(WIDE, range(0, 1_200)), copy(NARROW, range(0, 900)), copy(NARROW, range(900, 1_200))]);
+    session.set_carrier_ready(NARROW, false);
+    assert_eq!(sent(&mut session, Time::ZERO).len(), 1);
+    assert_eq!(session.totals().duplicated, Bytes::ZERO);
+    // The first is superfluous by the time that it could leave.
+    acknowledge(&mut session, 900, &[]).unwrap();
+    session.set_carrier_ready(NARROW, true);
+    assert_eq!(sent(&mut session, Time::from_millis(1)).len(), 1);
+    assert_eq!(session.totals().duplicated, Bytes::new(300));
+}
+
+#[test]
 fn what_the_carrier_delivered_and_the_session_did_not_is_sent_again_to_its_end() {
     let mut session = sender([send(WIDE, range(0, 1_200)), copy(NARROW, range(0, 900))]);
     let packets = sent(&mut session, Time::ZERO);

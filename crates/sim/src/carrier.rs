@@ -123,6 +123,14 @@ impl Receiver {
         }
     }
 
+    /// Payload that arrived again and that the session has not seen.
+    pub(crate) fn received_again(&self) -> u64 {
+        match self {
+            Self::Quic(_) => 0,
+            Self::Tcp(receiver) => receiver.received_again(),
+        }
+    }
+
     /// Writes an acknowledgement, which leaves now.
     #[inline]
     pub(crate) fn write_ack(&mut self, now: Time, ack: &mut CarrierAck) {

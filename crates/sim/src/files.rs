@@ -77,7 +77,8 @@ impl FileLog {
     /// The summary; `None` if no file that began after the warm-up has arrived.
     pub(crate) fn summary(&self) -> Option<FileSummary> {
         let times = self.times.as_ref()?;
-        let quantile = |share| times.value_at_quantile(share) as f64 * 1e-6;
+        // The end of the histogram's step may lie beyond all that is in it.
+        let quantile = |share| (times.value_at_quantile(share) as f64 * 1e-6).min(self.longest);
         Some(FileSummary {
             count: times.len(),
             bytes: self.bytes.get(),

@@ -46,11 +46,12 @@ impl Snapshot {
                 let delivered = views.get(number).map_or(Bytes::ZERO, |view| view.delivered);
                 SubflowCounts { sent: carrier.sent, lost: carrier.lost, delivered, dropped: *dropped }
             });
+            let again = receiver.carriers.iter().map(|carrier| carrier.receiver.received_again()).sum();
             ConnectionCounts {
                 packets: receiver.reader.packets,
                 read: receiver.reader.read,
                 totals: sender.session.totals(),
-                received_again: receiver.session.totals().received_again,
+                received_again: receiver.session.totals().received_again + Bytes::new(again),
                 subflows: subflows.collect(),
             }
         });

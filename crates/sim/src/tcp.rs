@@ -396,6 +396,8 @@ pub(crate) struct Receiver {
     /// When an acknowledgement must leave.
     due: Time,
     marked: u64,
+    /// Payload that arrived although it was there.
+    again: u64,
 }
 
 impl Receiver {
@@ -414,6 +416,7 @@ impl Receiver {
             stamp: SendTime(0),
             due: Time::MAX,
             marked: 0,
+            again: 0,
         }
     }
 
@@ -428,6 +431,7 @@ impl Receiver {
             self.stamp = packet.sent();
         }
         let Some(ahead) = number.checked_sub(self.next).and_then(|ahead| usize::try_from(ahead).ok()) else {
+            self.again += u64::from(packet.len());
             return true;
         };
         let gap = ahead > 0 || !self.held.is_empty();
@@ -435,6 +439,7 @@ impl Receiver {
             self.held.resize(ahead + 1, None);
         }
         if self.held[ahead].replace(*packet).is_some() {
+            self.again += u64::from(packet.len());
             return true;
         }
         self.held_bytes += u64::from(packet.len());
@@ -484,6 +489,11 @@ impl Receiver {
     /// Payload that has arrived and waits for its turn.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held_bytes
+    }
+
+    /// Payload that arrived on the subflow more than once.
+    pub(crate) fn received_again(&self) -> u64 {
+        self.again
     }
 
     /// Writes an acknowledgement, which leaves now.

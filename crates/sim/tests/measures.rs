@@ -177,4 +177,5 @@ fn files_of_any_number_are_summed_up() {
         assert!((found / expected - 1.0).abs() < 0.012, "{found} {expected}");
     }
     assert!(summary.completion_max_s >= expected);
+    assert!(summary.completion_p99_s <= summary.completion_max_s, "{summary:?}");
 }

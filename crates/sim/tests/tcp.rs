@@ -125,6 +125,20 @@ fn a_subflow_delivers_in_order_and_its_losses_stay_on_it() {
     assert!(declared.abs_diff(lost) <= lost / 10, "{declared} declared, {lost} lost");
 }
 
+/// Without a loss all that is sent again arrives again.
+#[test]
+fn what_a_subflow_receives_twice_is_counted() {
+    let network = link("a", "20Mbit", "20ms", "200packets", "jitter = \"20ms\"\nreorder = true");
+    for recovery in ["rack", "sack", "new-reno"] {
+        let flow = tcp("one", "cubic", &["a"], &format!("file = \"2MB\"\nrecovery = \"{recovery}\""));
+        let report = simulate(&format!("duration = \"60s\"\n{network}{flow}"), 1);
+        let connection = &report.connections[0];
+        assert_eq!(report.links[0].dropped_queue_full, 0);
+        assert!(connection.retransmitted_bytes > 0, "{recovery}");
+        assert_eq!(connection.received_again_bytes, connection.retransmitted_bytes, "{recovery}");
+    }
+}
+
 /// STMS s2.2: what waits for data of the slow path is acknowledged when that has come, many segments at once, and what they
 /// clock out overflows the fast path's short queue.
 #[test]

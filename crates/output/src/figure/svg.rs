@@ -399,6 +399,7 @@ fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             // XML has no way to write most of these.
             control if control.is_control() => out.push(' '),
+            '\u{fffe}' | '\u{ffff}' => out.push(' '),
             other => out.push(other),
         }
     }

@@ -58,7 +58,7 @@ pub(super) fn change_link(link: &mut Link, table: &LinkTable, traces: &mut Trace
         config.red = Some(red(table));
     }
     if let Some(changes) = &table.schedule {
-        config.schedule = changes.iter().map(change).collect();
+        config.schedule = changes.iter().map(|change| changed(table, change)).collect::<Result<_, _>>()?;
     }
     if let Some(values) = &table.redraw {
         if table.schedule.is_some() {
@@ -83,16 +83,23 @@ pub(super) fn change_link(link: &mut Link, table: &LinkTable, traces: &mut Trace
 fn loss(table: &LinkTable) -> Result<Option<Loss>, Problem> {
     match (table.loss, table.loss_burst) {
         (None, None) => Ok(None),
-        (Some(Text(loss)), None) => Ok(Some(Loss::Random(loss))),
-        (Some(Text(loss)), Some(burst)) if (1.0..=1e9).contains(&burst) && loss < 1.0 => {
-            Ok(Some(Loss::Bursty(GilbertElliott::simple(loss, burst))))
-        }
-        (Some(_), Some(burst)) => Err(out_of_range("loss-burst", burst, "at least 1, with a loss below 100%")),
+        (Some(Text(loss)), burst) => in_bursts(loss, burst).map(Some),
         (None, Some(_)) => {
             let remedy = "write loss = \"1%\": the mean share of packets lost";
             Err(Problem::Missing { what: format!("link '{}'", table.name), key: "loss", remedy })
         }
     }
+}
+
+/// This loss, in bursts of so many packets.
+fn in_bursts(loss: f64, burst: Option<f64>) -> Result<Loss, Problem> {
+    let Some(burst) = burst else { return Ok(Loss::Random(loss)) };
+    // At least one packet passes between two bursts.
+    if !(1.0..=1e9).contains(&burst) || loss >= 1.0 || burst < loss / (1.0 - loss) {
+        let range = "at least 1 and at least loss / (1 - loss), which is below 100%";
+        return Err(out_of_range("loss-burst", burst, range));
+    }
+    Ok(Loss::Bursty(GilbertElliott::simple(loss, burst)))
 }
 
 fn red(table: &RedTable) -> Red {
@@ -106,14 +113,24 @@ fn red(table: &RedTable) -> Red {
     }
 }
 
-fn change(table: &ChangeTable) -> Change {
-    Change {
+/// A change of a link's schedule.
+fn changed(link: &LinkTable, table: &ChangeTable) -> Result<Change, Problem> {
+    let change = Change {
         at: Time::ZERO + table.at.0,
         rate: table.rate.map(|rate| rate.0),
         delay: table.delay.map(|delay| delay.0),
         jitter: table.jitter.map(|jitter| jitter.0),
-        loss: table.loss.map(|loss| Loss::Random(loss.0)),
+        loss: table.loss.map(|loss| in_bursts(loss.0, link.loss_burst)).transpose()?,
+    };
+    if change == (Change { at: change.at, ..Change::default() }) {
+        let remedy = "write what changes: rate, delay, jitter or loss";
+        return Err(Problem::Missing {
+            what: format!("a change in the schedule of '{}'", link.name),
+            key: "rate",
+            remedy,
+        });
     }
+    Ok(change)
 }
 
 fn redraw(table: &RedrawTable) -> Result<Redraw, Problem> {
@@ -123,6 +140,10 @@ fn redraw(table: &RedrawTable) -> Result<Redraw, Problem> {
     let rate = table.rate.as_ref().map(|table| draw(table, |rate| rate.as_bps())).transpose()?;
     let delay = table.delay.as_ref().map(|table| draw(table, |delay| delay.as_secs_f64())).transpose()?;
     let loss = table.loss.as_ref().map(|table| draw(table, |loss| *loss)).transpose()?;
+    if rate.is_none() && delay.is_none() && loss.is_none() {
+        let remedy = "write what is drawn: rate, delay or loss";
+        return Err(Problem::Missing { what: "redraw".to_owned(), key: "rate", remedy });
+    }
     Ok(Redraw { every: table.every.0, rate, delay, loss })
 }
 
