@@ -106,11 +106,14 @@ impl Session {
     }
 
     fn fail(&mut self, now: Time, id: SubflowId) {
+        let idle = self.path(id).is_some_and(|path| path.oldest().is_none());
         self.take_back(now, id);
         let view = &mut self.view.subflows[id.index()];
         view.state = SubflowState::Failed;
-        let repeated = self.paths[id.index()].as_mut().is_some_and(|path| path.times_out(view));
-        self.notify(now, id, &Event::Timeout { repeated });
+        let told = self.paths[id.index()].as_mut().is_some_and(|path| path.times_out(view));
+        // Where only probes were lost no data says that the path was overloaded: the threshold is held. The controller hears
+        // of it all the same, as coupled ones no longer count a path that is silent.
+        self.notify(now, id, &Event::Timeout { repeated: told || idle });
         if let Some(path) = self.path_mut(id) {
             let interval = path.rto().max(PROBE_INTERVAL.0).min(PROBE_INTERVAL.1);
             path.on_failed(now, interval);

@@ -318,6 +318,23 @@ fn a_round_trip_beyond_the_timeout_is_learnt_from_probes() {
     assert!(view.delivered > Bytes::ZERO, "what left once the trip was known");
 }
 
+#[test]
+fn an_idle_path_that_fails_keeps_its_threshold() {
+    let mut session = sender();
+    for ms in 0..1_000 {
+        // All that leaves arrives, and the peer's session says so.
+        asks(&mut session, ms, ms + 1, 1 << 20);
+    }
+    assert_eq!(session.view().subflows[0].in_flight, Bytes::ZERO);
+    let threshold = session.view().subflows[0].ssthresh;
+    for ms in 1_000..20_000 {
+        sent(&mut session, Time::from_millis(ms));
+    }
+    let view = &session.view().subflows[0];
+    assert_eq!((view.state, view.ssthresh), (SubflowState::Failed, threshold));
+    assert!(view.cwnd <= view.mss, "a path that is silent counts for nothing");
+}
+
 /// The times, in milliseconds, at which a session asks for windows. All that it sends arrives, and is acknowledged at
 /// once.
 fn asks(session: &mut Session, from: u64, to: u64, window_end: u64) -> Vec<u64> {
