@@ -6,6 +6,7 @@
 mod bars;
 mod lines;
 mod scale;
+mod styles;
 mod svg;
 
 /// A figure.

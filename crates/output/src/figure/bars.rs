@@ -1,7 +1,8 @@
 //! Bars, boxes, and how far values may be off.
 
 use super::scale::Scale;
-use super::svg::{STYLES, write};
+use super::styles::STYLES;
+use super::svg::write;
 use super::{Mark, Series};
 
 /// The share of a place that its bars take.
@@ -90,11 +91,11 @@ pub(super) fn draw(out: &mut String, series: &Series, place: &Place, x: &Scale, 
 pub(super) fn spread(out: &mut String, series: &Series, (style, beside): (usize, f64), x: &Scale, y: &Scale) {
     for (point, reach) in series.points.iter().zip(&series.spread) {
         let Some(at) = x.place(point.0) else { continue };
-        one_spread(out, (at + beside, &format!(" style=\"stroke: var(--c{style})\"")), *reach, y);
+        one_spread(out, (at + beside, &format!(" p{style}")), *reach, y);
     }
 }
 
-fn one_spread(out: &mut String, (at, stroke): (f64, &str), (low, high): (f64, f64), y: &Scale) {
+fn one_spread(out: &mut String, (at, class): (f64, &str), (low, high): (f64, f64), y: &Scale) {
     let (Some(low), Some(high)) = (y.place(low), y.place(high)) else { return };
     if (low - high).abs() < 1.0 {
         return;
@@ -103,7 +104,7 @@ fn one_spread(out: &mut String, (at, stroke): (f64, &str), (low, high): (f64, f6
     write(
         out,
         format_args!(
-            "<path class=\"spread\"{stroke} d=\"M{left:.1} {low:.1}H{right:.1}M{at:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}\"/>\n"
+            "<path class=\"spread{class}\" d=\"M{left:.1} {low:.1}H{right:.1}M{at:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}\"/>\n"
         ),
     );
 }
@@ -141,6 +142,6 @@ mod tests {
         assert!(bars.contains("id=\"hatch1\"") && !bars.contains("class=\"middle\""));
         assert_eq!(figure(Mark::Boxes).to_svg().matches("class=\"middle\"").count(), 4);
         let lines = figure(Mark::LineAndPoints).to_svg();
-        assert!(lines.matches("class=\"spread\"").count() == 4 && !lines.contains("hatch1\""));
+        assert!(lines.matches("class=\"spread p").count() == 4 && !lines.contains("hatch1\""));
     }
 }

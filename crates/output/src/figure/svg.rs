@@ -5,6 +5,7 @@ use core::fmt::Write as _;
 use super::bars::{self, Place};
 use super::lines::{MARKER, marker, one};
 use super::scale::Scale;
+use super::styles::{STYLES, styles};
 use super::{Axis, Figure, Mark, Panel, Series};
 
 /// Width of the figure, pixels.
@@ -37,21 +38,6 @@ const LINE: f64 = 14.0;
 const CHARACTER: f64 = 6.7;
 /// The most characters of a label.
 const LABEL: usize = 28;
-
-/// Colours that the colour-blind can tell apart (after Okabe and Ito), dark enough for light pages and light enough for
-/// dark ones; and the dashes of lines.
-pub(super) const STYLES: [(&str, &str, &str); 10] = [
-    ("#0060a8", "#6cb8ff", ""),
-    ("#b84a00", "#ff9d57", "7 3"),
-    ("#007a5a", "#3fd0a4", "2 3"),
-    ("#8a3a86", "#e59be0", "10 3 2 3"),
-    ("#6b5900", "#e6cf4a", "14 4"),
-    ("#444b54", "#c2c8d0", "5 2 1 2 1 2"),
-    ("#a3143c", "#ff8fa8", "1 2"),
-    ("#1b6f80", "#6fd3e6", "12 3 5 3"),
-    ("#4a5f00", "#b7d65a", "3 5"),
-    ("#5a3fb0", "#b9a6ff", "9 2 1 2 1 2 1 2"),
-];
 
 /// The longest name that fits under its place, of the room there is.
 const FITS: f64 = 0.95;
@@ -232,47 +218,15 @@ fn head(out: &mut String, figure: &Figure, height: f64) {
             escape(&figure.title)
         ),
     );
-    out.push_str(".figure { --ink: #1b1f24; --soft: #5a626c; --grid: #d5dae0; --paper: #ffffff; }\n");
-    for (index, (light, _, dash)) in STYLES.iter().enumerate() {
-        write(out, format_args!(".figure {{ --c{index}: {light}; }} .figure .l{index} {{ stroke: var(--c{index});"));
-        if !dash.is_empty() {
-            write(out, format_args!(" stroke-dasharray: {dash};"));
-        }
-        write(out, format_args!(" }} .figure .p{index} {{ stroke: var(--c{index}); }}\n"));
-        write(
-            out,
-            format_args!(
-                ".figure .b{index} {{ stroke: var(--c{index}); fill: url(#hatch{index}); }} .figure .h{index} {{ color: var(--c{index}); }}\n"
-            ),
-        );
-    }
-    out.push_str("@media (prefers-color-scheme: dark) {\n");
-    out.push_str(".figure { --ink: #e8eaee; --soft: #a2abb5; --grid: #3a414a; --paper: #15181c;");
-    for (index, (_, dark, _)) in STYLES.iter().enumerate() {
-        write(out, format_args!(" --c{index}: {dark};"));
-    }
-    out.push_str(" }\n}\n");
-    out.push_str(
-        ".figure text { font: 12px system-ui, sans-serif; fill: var(--ink); }\n\
-         .figure .title { font-size: 14px; font-weight: 600; }\n\
-         .figure .panel { font-weight: 600; }\n\
-         .figure .tick { fill: var(--soft); font-size: 11px; }\n\
-         .figure .grid { stroke: var(--grid); stroke-width: 1; }\n\
-         .figure .frame { stroke: var(--soft); stroke-width: 1; fill: none; }\n\
-         .figure .lead { stroke: var(--soft); stroke-width: .7; fill: none; }\n\
-         .figure .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }\n\
-         .figure .point { fill: none; stroke-width: 1.4; }\n\
-         .figure .bar { stroke-width: 1.2; }\n\
-         .figure .middle { stroke: var(--ink); stroke-width: 2; fill: none; }\n\
-         .figure .spread { stroke: var(--ink); stroke-width: 1; fill: none; stroke-dasharray: none; }\n</style>\n",
-    );
+    styles(out);
+    out.push_str("</style>\n");
     if figure.panels.iter().flat_map(|panel| &panel.series).any(|series| series.mark.is_broad()) {
         bars::hatching(out);
     }
     write(
         out,
         format_args!(
-            "<rect width=\"{WIDTH}\" height=\"{height}\" style=\"fill: var(--paper)\"/>\n\
+            "<rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
              <text class=\"title\" x=\"{LEFT}\" y=\"24\">{}</text>\n",
             escape(&figure.title)
         ),
@@ -437,6 +391,7 @@ mod tests {
                 && svg.contains("&lt;/svg&gt;")
         );
         assert!(svg.contains("time (s)") && svg.contains("rate (Mbit/s)"));
+        assert!(!svg.contains("var("), "viewers outside of browsers draw it black");
         assert_eq!((svg.matches("<svg").count(), svg.matches("</svg>").count()), (2, 2));
         assert!(!svg.contains("NaN"));
     }
