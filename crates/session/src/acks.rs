@@ -7,6 +7,10 @@ use crate::record::AckRanges;
 /// Between the acknowledgements that a path carries for data of other paths lies at least this: a bound on their rate.
 const SPREAD_INTERVAL: Duration = Duration::from_millis(1);
 
+/// How many of the lowest ranges an acknowledgement lists besides those of the latest records. Every further one is 16 bytes, which a
+/// thin way back has to carry a hundred times a second, and says nothing new unless acknowledgements were lost.
+const LOWEST_LISTED: usize = 4;
+
 /// How many scattered ranges a receiver keeps that offers this window: as many as packets of a kilobyte with holes of their
 /// size between them. Of a peer that scatters more, what would add one is dropped unacknowledged.
 pub(crate) fn most_ranges(window: Bytes) -> usize {
@@ -36,12 +40,10 @@ impl AckDuty {
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
     }
 
-    /// Data moved the left edge on another path: tell it here too, soon. `slower`: the round trip, where it is longer
-    /// than that path's. Then what is told here comes late, and is for the case that the other's acknowledgements are
-    /// lost; told as often as elsewhere it would fill a path that is slow for want of capacity.
-    pub(crate) fn on_left_edge(&mut self, now: Time, left: DataSeq, slower: Option<Duration>) {
+    /// Data moved the left edge on another path: tell it here too, soon, but no sooner than `interval` after the last time.
+    pub(crate) fn on_left_edge(&mut self, now: Time, left: DataSeq, interval: Duration) {
         if left > self.told {
-            let interval = slower.unwrap_or_default().max(SPREAD_INTERVAL);
+            let interval = interval.max(SPREAD_INTERVAL);
             let at = self.last_sent.map_or(now, |last| now.max(last + interval));
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
         }
@@ -143,7 +145,7 @@ impl Arrivals {
                 ranges.push(range);
             }
         }
-        ranges.extend(self.above.iter());
+        ranges.extend(self.above.iter().take(LOWEST_LISTED));
     }
 }
 
@@ -175,30 +177,31 @@ mod tests {
     #[test]
     fn acknowledgements_for_other_paths_are_spread() {
         let mut duty = AckDuty::default();
-        duty.on_left_edge(Time::from_millis(10), DataSeq(5), None);
+        duty.on_left_edge(Time::from_millis(10), DataSeq(5), Duration::ZERO);
         assert_eq!(duty.due, Some(Time::from_millis(10)));
         duty.take(Time::from_millis(10), DataSeq(5));
-        duty.on_left_edge(Time::from_millis(10), DataSeq(5), None);
+        duty.on_left_edge(Time::from_millis(10), DataSeq(5), Duration::ZERO);
         assert_eq!(duty.due, None);
-        duty.on_left_edge(Time::from_millis(10), DataSeq(6), None);
+        duty.on_left_edge(Time::from_millis(10), DataSeq(6), Duration::ZERO);
         assert_eq!(duty.due, Some(Time::from_millis(11)));
         duty.take(Time::from_millis(11), DataSeq(6));
-        duty.on_left_edge(Time::from_millis(12), DataSeq(7), Some(Duration::from_millis(40)));
+        duty.on_left_edge(Time::from_millis(12), DataSeq(7), Duration::from_millis(40));
         assert_eq!(duty.due, Some(Time::from_millis(51)));
     }
 
     #[test]
     fn the_latest_ranges_come_first() {
         let mut arrivals = Arrivals::new(Bytes::ZERO);
-        for start in [10, 20, 30, 40] {
+        for start in [10, 20, 30, 40, 50, 60, 70] {
             assert_eq!(arrivals.insert(range(start, start + 5)), 5);
         }
         let mut duty = AckDuty::default();
         duty.on_record(Time::ZERO, DataSeq(20), false, 2, Duration::ZERO);
-        duty.on_record(Time::ZERO, DataSeq(40), false, 2, Duration::ZERO);
+        duty.on_record(Time::ZERO, DataSeq(60), false, 2, Duration::ZERO);
         let mut ranges = AckRanges::new();
         arrivals.list_for(Time::ZERO, &mut duty, &mut ranges);
-        assert_eq!(ranges.as_slice(), [range(40, 45), range(20, 25), range(10, 15), range(30, 35)]);
+        let listed = [60, 20, 10, 30, 40].map(|start| range(start, start + 5));
+        assert_eq!(ranges.as_slice(), listed, "and of the lowest no more than four");
     }
 
     #[test]

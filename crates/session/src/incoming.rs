@@ -215,12 +215,17 @@ impl Session {
             due = path.ack.due;
         }
         if left > left_before && self.config.carriage == Carriage::Datagrams {
-            let here = self.view.get(id).and_then(|view| view.srtt);
             let subflows = &self.view.subflows;
+            let active = subflows.iter().filter(|view| view.state == SubflowState::Active);
+            let fastest = active.filter_map(|view| view.srtt).min();
             let hears = |path: &Path| subflows[path.id.index()].state == SubflowState::Active && !path.is_silent(now);
             for path in self.paths.iter_mut().flatten().filter(|path| path.id != id && hears(path)) {
-                let slower = path.rtt.srtt().filter(|srtt| here.is_some_and(|here| *srtt > here));
-                path.ack.on_left_edge(now, left, slower);
+                // What the fastest path tells comes first. What others tell is for the case that its acknowledgements are lost; told
+                // as often it would fill a path that is slow for want of capacity.
+                let interval = path.rtt.srtt().map_or(Duration::ZERO, |srtt| {
+                    if fastest.is_some_and(|fastest| srtt > fastest) { srtt } else { srtt / 4 }
+                });
+                path.ack.on_left_edge(now, left, interval);
                 due = due.into_iter().chain(path.ack.due).min();
             }
         }
