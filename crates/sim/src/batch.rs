@@ -18,7 +18,7 @@ pub struct Job<'a> {
     pub seed: u64,
 }
 
-/// Runs all jobs on so many threads; the reports come in the order of the jobs. `observer` gives each job, by its index,
+/// Runs all jobs on so many threads, or as many as there are jobs; the reports come in the order of the jobs. `observer` gives each job, by its index,
 /// someone who looks on.
 ///
 /// # Errors
@@ -29,7 +29,8 @@ pub fn run_all<O: Observer>(
     observer: impl Fn(usize) -> O + Sync,
 ) -> Result<Vec<Report>, RunError> {
     let one = |(index, job): (usize, &Job<'_>)| crate::run_observed(job.scenario, job.seed, &mut observer(index));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build();
+    let threads = threads.get().min(jobs.len().max(1));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let reports: Vec<_> = match pool {
         Ok(pool) => pool.install(|| jobs.par_iter().enumerate().map(one).collect()),
         // The system gives no threads: this one has to do it.

@@ -58,6 +58,15 @@ fn every_example_gives_the_same_bytes_again_and_on_any_number_of_threads() {
 }
 
 #[test]
+fn there_are_no_more_threads_than_runs() {
+    let mut scenario = manypath_scenario::parse(manypath_scenario::built_in(), "built-in", Path::new(".")).unwrap();
+    scenario.duration = Duration::from_millis(10);
+    scenario.warmup = Duration::ZERO;
+    let jobs = [1, 2].map(|seed| Job { scenario: &scenario, seed });
+    run_all(&jobs, NonZeroUsize::new(64).unwrap(), |_| assert!(rayon::current_num_threads() <= 2)).unwrap();
+}
+
+#[test]
 fn every_topology_has_an_example() {
     let examples = example_files();
     for topology in manypath_scenario::topologies() {
