@@ -134,8 +134,13 @@ fn parse(text: &str, kind: &Kind) -> Result<f64, ParseUnitError> {
         kind: kind.name,
         example: kind.example,
     })?;
+    let out_of_range = || ParseUnitError::OutOfRange { text: text.to_owned(), kind: kind.name, limit: kind.limit_text };
     let unit = unit.trim_start();
     if unit.is_empty() {
+        // There is no unit that would make a quantity of it.
+        if value.is_sign_negative() || value * kind.units[0].1 > kind.limit {
+            return Err(out_of_range());
+        }
         // So large a number is counted in the smallest unit, if its writer has one in mind.
         let unit = if value < LARGE { kind.example_unit } else { kind.units[0].0 };
         let example = format!("{number}{unit}");
@@ -152,7 +157,7 @@ fn parse(text: &str, kind: &Kind) -> Result<f64, ParseUnitError> {
     if scaled.is_finite() && scaled.is_sign_positive() && scaled <= kind.limit {
         Ok(scaled)
     } else {
-        Err(ParseUnitError::OutOfRange { text: text.to_owned(), kind: kind.name, limit: kind.limit_text })
+        Err(out_of_range())
     }
 }
 
@@ -241,6 +246,10 @@ mod tests {
         assert_eq!("30".parse::<Duration>().unwrap_err().to_string(), "'30' has no unit: write 30ms");
         let error = "50000000".parse::<Rate>().unwrap_err().to_string();
         assert_eq!(error, "'50000000' has no unit: write 50000000bit");
+        // No unit would do.
+        for text in ["-1", "9223372036854775807"] {
+            assert!(matches!(text.parse::<Duration>(), Err(ParseUnitError::OutOfRange { .. })), "{text}");
+        }
     }
 
     #[test]

@@ -141,8 +141,7 @@ impl Link {
         let mut signal =
             self.ecn_threshold.is_some_and(|threshold| threshold.measure(backlog, queueing) > threshold.amount());
         if let Some(red) = &mut self.red {
-            let idle = now.since(self.last_departure);
-            match red.on_arrival(backlog, queueing, idle, self.service.slot()) {
+            match red.on_arrival(now, backlog, queueing, self.last_departure, self.service.slot()) {
                 RedAction::Pass => {}
                 RedAction::Signal if red.marks() && ecn.is_capable() => signal = true,
                 RedAction::Signal | RedAction::Drop => return self.drop(size, DropCause::Red),

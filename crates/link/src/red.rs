@@ -1,7 +1,7 @@
 //! Random early detection (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN
 //! 1(4), 1993: \[RED93\]), with the "gentle" slope above the upper threshold (Floyd 2000) as an option.
 
-use manypath_core::Duration;
+use manypath_core::{Duration, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::config::QueueLimit;
@@ -44,6 +44,8 @@ pub(crate) struct RedState {
     min: f64,
     max: f64,
     average: f64,
+    /// When the last packet was judged: idle time before it is in the average already.
+    judged: Time,
     /// Packets since the last signal while the average was between the thresholds (\[RED93\] `count`, plus one).
     since_signal: u64,
     random: Xoshiro256PlusPlus,
@@ -52,12 +54,22 @@ pub(crate) struct RedState {
 impl RedState {
     pub(crate) fn new(config: Red, random: Xoshiro256PlusPlus) -> Self {
         let (min, max) = (config.min.amount() as f64, config.max.amount() as f64);
-        Self { config, min, max, average: 0.0, since_signal: 0, random }
+        Self { config, min, max, average: 0.0, judged: Time::ZERO, since_signal: 0, random }
     }
 
-    /// Judges a packet that finds `backlog`, behind which it would wait for `wait`. If that is empty, it has been so for
-    /// `idle`, in which packets of a typical size would have taken `slot` each.
-    pub(crate) fn on_arrival(&mut self, backlog: Backlog, wait: Duration, idle: Duration, slot: Duration) -> RedAction {
+    /// Judges a packet that comes at `now` and finds `backlog`, behind which it would wait for `wait`. If that is empty, it has
+    /// been so since `emptied`; packets of a typical size take `slot` each.
+    pub(crate) fn on_arrival(
+        &mut self,
+        now: Time,
+        backlog: Backlog,
+        wait: Duration,
+        emptied: Time,
+        slot: Duration,
+    ) -> RedAction {
+        // An empty queue stays empty while packets are dropped: each of them adds what was idle since the one before.
+        let idle = now.since(emptied.max(self.judged));
+        self.judged = now;
         self.update_average(backlog, wait, idle, slot);
         // One draw per packet, whatever the state, so that the stream does not depend on the queue's history.
         let draw = uniform(&mut self.random);
@@ -133,7 +145,7 @@ mod tests {
     }
 
     fn arrive(red: &mut RedState, queue: u64) -> RedAction {
-        red.on_arrival(packets(queue), Duration::ZERO, Duration::ZERO, Duration::from_millis(1))
+        red.on_arrival(Time::ZERO, packets(queue), Duration::ZERO, Time::ZERO, Duration::from_millis(1))
     }
 
     #[test]
@@ -177,7 +189,8 @@ mod tests {
         arrive(&mut state, 16);
         assert!((state.average - 8.0).abs() < 1e-12);
         // 3 ms idle, 1 ms a packet: 8 * 0.5^3 = 1
-        state.on_arrival(packets(0), Duration::ZERO, Duration::from_millis(3), Duration::from_millis(1));
+        let at = Time::from_millis(3);
+        state.on_arrival(at, packets(0), Duration::ZERO, Time::ZERO, Duration::from_millis(1));
         assert!((state.average - 1.0).abs() < 1e-12);
     }
 }

@@ -200,6 +200,29 @@ fn red_drops_early_or_marks_instead() {
     assert!(marked.marked >= 1 && marked.backlog.packets == 6);
 }
 
+#[test]
+fn red_counts_idle_time_once_whatever_is_dropped_in_it() {
+    // 1500 bytes take 1 ms at 12 Mbit/s.
+    let red = Red {
+        min: QueueLimit::Packets(1),
+        max: QueueLimit::Packets(2),
+        max_probability: 1e-12,
+        weight: 0.5,
+        gentle: false,
+        ecn: false,
+    };
+    let mut link = link(&LinkConfig { red: Some(red), ..base() });
+    let mut arrives = |at| link.enqueue(us(at), MTU, Ecn::NotEct);
+    // Three get in; the others find three, and the average rises to three.
+    let dropped = (0..40).filter(|_| arrives(0) == Verdict::Drop(DropCause::Red)).count();
+    assert_eq!(dropped, 37);
+    // Empty from 3 ms on. 3 * 0.5^0.2 = 2.6 and 3 * 0.5^0.5 = 2.1 are above two; 3 * 0.5^(0.2 + 0.5) = 1.8 is not.
+    assert_eq!(arrives(3200), Verdict::Drop(DropCause::Red));
+    assert_eq!(arrives(3500), Verdict::Drop(DropCause::Red));
+    // 3 * 0.5^0.7 = 1.8
+    assert!(matches!(arrives(3700), Verdict::Deliver { .. }));
+}
+
 fn trace(text: &str) -> Link {
     link(&LinkConfig { capacity: Capacity::Trace(text.parse().unwrap()), delay: Duration::ZERO, ..base() })
 }

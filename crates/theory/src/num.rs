@@ -37,6 +37,9 @@ const NEWTON_STEPS: u32 = 12;
 const SETTLED: f64 = 1e-9;
 /// The factor by which one step of Newton's method may change a weighted sum.
 const TRUST: f64 = 2.0;
+/// The largest relative error of a price: beyond it utilities are so many orders of magnitude apart that the small ones do not
+/// count in the solver's objective, and their connections have any rate.
+const UNSUPPORTED: f64 = 1e-2;
 /// Bits per second in the unit of rates inside utilities.
 const UNIT_BPS: f64 = 1e6;
 
@@ -144,7 +147,8 @@ impl Optimum {
 /// networks with weights within two decades and `alpha` from 0.3 to 3, weighted sums are then accurate to 1e-6 for
 /// connections that have at least a millionth of what they could have alone, and prices satisfy the optimality conditions
 /// to 1e-4. What starves, as many do at small `alpha`, has no rate worth a name, but prices keep it out: they are those of a
-/// last program in which its utility is a straight line from a millionth on.
+/// last program in which its utility is a straight line from a millionth on. Where `alpha` is large and rates are orders of
+/// magnitude apart, the solver cannot tell the small utilities from nothing; that is an error, not an allocation.
 ///
 /// # Errors
 /// If utilities do not fit the network or are out of range, or the numerical solver gives up.
@@ -165,7 +169,7 @@ pub fn maximise(network: &Network, utilities: &[Utility]) -> Result<Optimum, Num
         let priced = problem.solve(&problem.near(&sums, STARVES), Shape::Expansion(&sums))?;
         optimum = Optimum { allocation: optimum.allocation, ..priced };
     }
-    Ok(optimum)
+    if problem.supports(&optimum, &sums) { Ok(optimum) } else { Err(SolveError::Inaccurate.into()) }
 }
 
 /// What a program puts in place of the utilities.
@@ -226,6 +230,28 @@ impl<'a> Problem<'a> {
             Point { unit: if straight { *most } else { at }, at: at.max(most * straighten), straight }
         };
         sums.iter().zip(&self.most).zip(self.utilities).map(near).collect()
+    }
+
+    /// Whether prices keep every connection where it is: what its utility demands of a subflow's price is that price where the
+    /// subflow carries something, and no more than that elsewhere. Of what starves nothing is demanded.
+    fn supports(&self, optimum: &Optimum, sums: &[f64]) -> bool {
+        let price = |(index, subflow): (usize, &crate::network::Subflow)| {
+            subflow.links.iter().map(|&link| optimum.prices[link]).sum::<f64>() + optimum.limit_prices[index]
+        };
+        let prices: Vec<f64> = self.network.subflows().map(price).collect();
+        self.utilities.iter().enumerate().all(|(index, utility)| {
+            let starves = sums[index] * UNIT_BPS < self.most[index] * STARVES;
+            let slope = utility.slope(sums[index]);
+            let rates = optimum.allocation.subflows(index);
+            let mut parts = self.network.range(index).zip(&utility.subflow_weights).zip(rates);
+            utility.alpha <= 0.0
+                || starves
+                || parts.all(|((number, omega), rate)| {
+                    let error = 1.0 - prices[number] / (omega * slope).max(f64::MIN_POSITIVE);
+                    let share = omega * rate.as_mbps() / sums[index];
+                    *omega <= 0.0 || (error <= UNSUPPORTED && share * error.abs() <= UNSUPPORTED)
+                })
+        })
     }
 
     /// Solves the program with each connection's utility as it is at a point.

@@ -3,7 +3,7 @@
 use manypath_core::Rate;
 use manypath_theory::num::{NumError, Optimum, Utility, maximise};
 use manypath_theory::uni::TwoPaths;
-use manypath_theory::{Connection, Network};
+use manypath_theory::{Connection, Network, SolveError};
 use proptest::prelude::*;
 
 fn network(mbps: &[f64], connections: Vec<Connection>) -> Network {
@@ -164,6 +164,18 @@ fn capacities_seven_orders_of_magnitude_apart() {
     let optimum = maximise(&wide, &utilities).unwrap();
     assert_near(&totals(&optimum), &[5e4, 0.01, 5e4], 1.0);
     assert!((totals(&optimum)[1] - 0.01).abs() < 1e-5);
+}
+
+#[test]
+fn utilities_too_far_apart_are_no_answer() {
+    // Two connections that share nothing: each has its link, whatever alpha is. Their slopes are 10^18 apart at 6.
+    let apart = network(&[0.1, 100.0], vec![Connection::over(&[[0]]), Connection::over(&[[1]])]);
+    for alpha in [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0] {
+        match maximise(&apart, &vec![Utility { alpha, ..Utility::proportional(1) }; 2]) {
+            Ok(optimum) => assert_near(&totals(&optimum), &[0.1, 100.0], 0.1),
+            Err(error) => assert!(alpha > 4.0 && error == NumError::Solve(SolveError::Inaccurate), "{alpha}: {error}"),
+        }
+    }
 }
 
 /// A random network of up to four links and five connections of up to three subflows, with utilities.
