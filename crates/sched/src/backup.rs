@@ -55,8 +55,10 @@ pub struct Backup {
     backlog_since: Option<Time>,
     /// When a tier was last engaged.
     engaged_at: Time,
-    /// When a tier was last engaged or given up, or the dearest engaged one last sent.
+    /// When the dearest engaged tier was last engaged or last sent; below one that was given up, when any last sent.
     changed_at: Time,
+    /// When a tier was last engaged, or any engaged one last sent.
+    used_at: Time,
     /// Why the last decision was taken.
     reason: &'static str,
 }
@@ -70,17 +72,19 @@ impl Backup {
             backlog_since: None,
             engaged_at: Time::ZERO,
             changed_at: Time::ZERO,
+            used_at: Time::ZERO,
             reason: reason::NOTHING_YET,
         }
     }
 
-    /// Gives up the dearest engaged tier if it has sent nothing for long enough.
+    /// Gives up the dearest engaged tier if it has sent nothing for long enough; all of them if none has.
     fn release(&mut self, now: Time, view: &View, cheapest: f64) {
         let Some(engaged) = self.engaged else { return };
         if now.since(self.changed_at) >= self.config.release {
             let cheaper = view.usable().map(|subflow| subflow.cost).filter(|cost| *cost < engaged);
-            self.engaged = cheaper.max_by(f64::total_cmp).filter(|cost| *cost > cheapest);
-            self.changed_at = now;
+            let in_use = now.since(self.used_at) < self.config.release;
+            self.engaged = cheaper.max_by(f64::total_cmp).filter(|cost| in_use && *cost > cheapest);
+            self.changed_at = self.used_at;
         }
     }
 
@@ -96,6 +100,7 @@ impl Backup {
             self.engaged = Some(next);
             self.engaged_at = now;
             self.changed_at = now;
+            self.used_at = now;
         }
     }
 
@@ -124,6 +129,7 @@ impl Backup {
             self.reason = "no engaged subflow with room";
             return None;
         };
+        self.used_at = now;
         if tier >= limit {
             self.changed_at = now;
         }
@@ -279,6 +285,21 @@ mod tests {
         assert_eq!(scheduler.engaged, None);
         assert_eq!(scheduler.pick(at(2_800), &full, &queue(9, 9)), Choice::Wait);
         assert_eq!(scheduler.pick(at(2_900), &full, &queue(9, 9)), Choice::Wait);
+    }
+
+    #[test]
+    fn tiers_that_have_all_sent_nothing_are_given_up_together() {
+        let full = view([costing(0, 50, 1.0, 10), costing(1, 10, 5.0, 0), costing(2, 10, 9.0, 0)]);
+        let fuller = view([costing(0, 50, 1.0, 10), costing(1, 10, 5.0, 10), costing(2, 10, 9.0, 0)]);
+        let mut scheduler = backup();
+        scheduler.pick(at(0), &full, &queue(9, 9));
+        assert_eq!(scheduler.pick(at(500), &full, &queue(9, 9)), send(1, 0));
+        assert_eq!(scheduler.pick(at(1_000), &fuller, &queue(9, 9)), send(2, 0));
+        // Nothing is sent for two seconds and more.
+        scheduler.pick(at(3_000), &full, &queue(0, 9));
+        assert_eq!(scheduler.pick(at(4_000), &full, &queue(9, 9)), Choice::Wait);
+        assert_eq!(scheduler.pick(at(4_100), &full, &queue(9, 9)), Choice::Wait);
+        assert_eq!(scheduler.pick(at(4_500), &full, &queue(9, 9)), send(1, 0));
     }
 
     /// A subflow over a path of 50 ms that delivers a megabyte a second, with so many segments in flight.

@@ -71,7 +71,8 @@ impl Opportunistic {
         // The view holds the idle subflow, so its index is below the length.
         let last = &mut self.penalised_at[idle.id.index()];
         let srtt = idle.srtt?;
-        if last.is_some_and(|last| now.since(last) < srtt) {
+        // A round trip may be none at all on paths that take no time.
+        if last.is_some_and(|last| last == now || now.since(last) < srtt) {
             return None;
         }
         let slower = |holder: &&SubflowView| holder.srtt.is_some_and(|held| srtt < held) && !holder.in_recovery;
@@ -148,6 +149,16 @@ mod tests {
         // A round trip of the idle subflow later the holder pays again.
         assert_eq!(pr.choose(at(19), &paths, &queue), Some(Choice::Wait));
         assert_eq!(pr.choose(at(20), &paths, &queue), Some(Choice::Penalise { subflow: SLOW }));
+    }
+
+    #[test]
+    fn a_holder_is_penalised_once_where_round_trips_take_no_time() {
+        let mut pr = Opportunistic::new(KERNEL_RATIO);
+        let paths = view([subflow(0, 0, 10, 2), subflow(1, 20, 10, 1)]);
+        let mut queue = held_up();
+        queue.on_assigned(at(0), segments(0, 1), FAST);
+        assert_eq!(pr.choose(at(1), &paths, &queue), Some(Choice::Penalise { subflow: SLOW }));
+        assert_eq!(pr.choose(at(1), &paths, &queue), Some(Choice::Wait));
     }
 
     #[test]

@@ -10,9 +10,13 @@
 //! How much? The paper says "EWMA", which has two readings: the sum of an interval's samples, which overshoots
 //! by several times the gap, and their mean. Between evenly paced paths a late segment releases `B_f / B_s + 1` others however late
 //! it is, so that the mean moves a gap by four segments an interval whatever the rates: 24 to 28 s to the gap of the paper's
-//! setting. The sum times `gain` scales with the rates instead: an interval in which everything is late adds `gain` times what it
-//! acknowledged, about `(B_f + B_s) D`, so that a gap of `B_f (OWD_s - OWD_f)` is learnt in no more than `1 / gain` intervals,
-//! and what is added before its effect is seen overshoots by about twice `gain`. Hence 1/16: sixteen intervals, an eighth.
+//! setting. A share of the sum scales with the rates instead: an interval in which everything is late acknowledges about
+//! `(B_f + B_s) D`. Of that, `gain (RTT_s - RTT_f) / (RTT_s + RTT_f)` is added, so that a gap of `B_f (OWD_s - OWD_f)` is learnt in
+//! no more than `1 / gain` intervals, and what is added before its effect is seen, two intervals long, overshoots by about
+//! `2 gain (B_f + B_s) / B_f` of the gap. Hence 1/16: sixteen intervals, a quarter between equal rates. Without the round
+//! trips' share the overshoot is one of `(B_f + B_s) D`, many times a gap between paths whose delays hardly differ: it went
+//! to and fro between nothing and five times the gap, and the receiver held more than without any. At least the mean is added,
+//! for paths that differ in one direction only.
 //!
 //! With several slow subflows, the old left edge on subflow `k` speaks for a larger gap of `k`, for smaller gaps of all slower
 //! than `k`, and about no other.
@@ -57,27 +61,31 @@ struct Gap {
     trend: f64,
     /// Sum of the samples of this interval.
     sum: f64,
+    /// How many there were, zeros included.
+    samples: u32,
     /// When the interval began; `None` before the first sample.
     since: Option<Time>,
 }
 
 impl Gap {
     const fn new(config: Config) -> Self {
-        Self { segments: config.gap, trend: 0.0, sum: 0.0, since: None }
+        Self { segments: config.gap, trend: 0.0, sum: 0.0, samples: 0, since: None }
     }
 
     /// Adds a sample; at the end of the interval adjusts the gap, which grows to `bound` at most and returns to it.
-    fn add(&mut self, now: Time, sample: f64, interval: Duration, config: Config, bound: f64) {
+    fn add(&mut self, now: Time, sample: f64, interval: Duration, lag: f64, config: Config, bound: f64) {
         let since = *self.since.get_or_insert(now);
         self.sum += sample;
+        self.samples += 1;
         if now.since(since) < interval {
             return;
         }
         self.trend += config.weight * (self.sum - self.trend);
         let excess = (self.segments - bound).max(0.0);
-        let moved = (self.segments + config.gain * self.trend).min(bound.max(self.segments));
+        let share = (config.gain * lag).max(f64::from(self.samples).recip().min(config.gain));
+        let moved = (self.segments + share * self.trend).min(bound.max(self.segments));
         self.segments = (moved - config.gain * excess).max(0.0);
-        self.sum = 0.0;
+        (self.sum, self.samples) = (0.0, 0);
         self.since = Some(now);
     }
 }
@@ -150,7 +158,8 @@ impl Adaptation {
                 _ => 0.0,
             };
             let interval = (rtt(slow).0 + rtt(fast).0) / 2;
-            gap.add(now, sample, interval, self.config, sent_within_a_round(view, slow));
+            let lag = (rtt(slow).0 - rtt(fast).0).as_secs_f64() / (interval * 2).as_secs_f64().max(1e-9);
+            gap.add(now, sample, interval, lag, self.config, sent_within_a_round(view, slow));
         }
     }
 }

@@ -189,9 +189,10 @@ fn intervals_are_smoothed_where_that_is_wanted() {
     let at = Time::from_millis;
     scheduler.on_data_ack(at(0), &ack(5, 1), &fast_full());
     scheduler.on_data_ack(at(40), &ack(3, 1), &fast_full());
-    assert!((gap_of(&scheduler, 1) - 14.0).abs() < 1e-9, "half of 8");
+    // Half of what is added is the round trips' share, (60 - 20) / (60 + 20).
+    assert!((gap_of(&scheduler, 1) - 12.0).abs() < 1e-9, "half of 8");
     scheduler.on_data_ack(at(80), &ack(1, 0), &fast_full());
-    assert!((gap_of(&scheduler, 1) - 16.0).abs() < 1e-9, "and a quarter of it");
+    assert!((gap_of(&scheduler, 1) - 14.0).abs() < 1e-9, "and a quarter of it, of one sample");
 }
 
 #[test]
@@ -375,6 +376,15 @@ fn the_adapted_gap_converges_to_equation_2() {
     for scale in [0.1, 1.0, 10.0] {
         let gap = converged(&[2.5 * scale, 2.5 * scale], &[10.0, 100.0], &mut stms_a(0.0), 3.6)[1];
         assert!((gap / (225.0 * scale) - 1.0).abs() < 0.2, "{scale}: {gap}");
+    }
+}
+
+#[test]
+fn a_small_gap_does_not_swing_by_many_times_itself() {
+    // 2.5 * 5 = 12.5 between equal rates, and 2.5 * 10 = 25 beside a slow path of four times the rate.
+    for (rates, delays) in [([2.5, 2.5], [45.0, 50.0]), ([2.5, 10.0], [40.0, 50.0])] {
+        let gap = converged(&rates, &delays, &mut stms_a(0.0), 20.0)[1];
+        assert!((gap / (2.5 * (delays[1] - delays[0])) - 1.0).abs() < 0.3, "{rates:?} {delays:?}: {gap}");
     }
 }
 
