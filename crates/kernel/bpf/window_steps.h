@@ -53,11 +53,14 @@ INLINE u32 slow_start(const struct step *step, u32 packets)
 	return packets - (u32)taken;
 }
 
-/* Not to less by growth: OLIA's may be negative. */
+/*
+ * Not to less by growth: OLIA's may be negative. Not by more than slow start: another subflow may overwrite `busy` between counts() and
+ * the law's sum, which then lacks the own rate.
+ */
 INLINE void avoid_congestion(const struct step *step, u32 packets)
 {
 	struct growth growth = law_increase(step);
-	packets_q32 up = window_of(step) + real_to_q32(real_mul(growth.up, real_of(packets)));
+	packets_q32 up = window_of(step) + real_to_q32(real_mul(real_min(growth.up, REAL_ONE), real_of(packets)));
 	packets_q32 down = real_to_q32(real_mul(growth.down, real_of(packets)));
 
 	set_window(step, up > down + LEAST_WINDOW ? up - down : LEAST_WINDOW);
