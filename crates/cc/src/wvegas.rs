@@ -45,6 +45,8 @@ struct Member {
     queue_delay: f64,
     /// Whether the acknowledgement at hand grows the window as Reno's would.
     reno: bool,
+    /// Whether it has moved the window by delay: after a back-off below the threshold it is not slow start's, too (Linux).
+    avoided: bool,
     /// Whether a recovery is under way, or has ended and nothing was heard since.
     resting: bool,
 }
@@ -60,6 +62,7 @@ impl Default for Member {
             rate: 0.0,
             queue_delay: 0.0,
             reno: false,
+            avoided: false,
             resting: false,
         }
     }
@@ -149,11 +152,12 @@ impl Wvegas {
             member.queue_delay = 0.0;
         }
         own.cwnd = own.cwnd.max(MIN_WINDOW);
+        member.avoided = true;
     }
 
     fn on_ack(&mut self, id: SubflowId, acked: &Acked, windows: &mut Windows, view: &View) {
         let Some(Some(member)) = self.members.get_mut(id.index()) else { return };
-        member.reno = false;
+        (member.reno, member.avoided) = (false, false);
         let rtt = acked.rtt.as_secs_f64().max(1e-6);
         member.base_rtt = member.base_rtt.min(rtt);
         let delivered = view.get(id).map_or(acked.delivered_at_send + acked.bytes, |subflow| subflow.delivered);
@@ -183,6 +187,11 @@ impl Law for Wvegas {
         // The window moves once a round; otherwise only in rounds with too few samples, as Reno's.
         let reno = self.members.get(id.index()).and_then(Option::as_ref).is_some_and(|member| member.reno);
         if reno { 1.0 / own.cwnd } else { 0.0 }
+    }
+
+    fn slow_start(&mut self, id: SubflowId, _own: &Window, _windows: &Windows) -> f64 {
+        let avoided = self.members.get(id.index()).and_then(Option::as_ref).is_some_and(|member| member.avoided);
+        if avoided { 0.0 } else { 1.0 }
     }
 
     fn joined(&mut self, id: SubflowId, _windows: &mut Windows) {
@@ -227,7 +236,9 @@ mod tests {
     use manypath_core::{Duration, SubflowView};
 
     use super::*;
+    use crate::aimd::Aimd;
     use crate::aimd::tests::{close, windows};
+    use crate::controller::{CongestionControl, SubflowInit};
 
     /// wVegas with one member per window, each with this base RTT, at the end of a round of RTT `rtt` on subflow 0.
     fn round(of: &[(f64, f64)], slow_start: bool, base_rtt: f64, rtt: f64, rates: &[f64]) -> (Wvegas, Windows) {
@@ -290,6 +301,37 @@ mod tests {
         // rtt 0.1101: diff = 21 * 101/1101 = 1.926 < 2: 22; queue 0.0101 >= 2 * 0.005: 22 * 0.1/0.2202 = 9.99.
         close(cwnd(&windows), 22.0 * 0.1 / 0.2202);
         close(wvegas.members[0].as_ref().unwrap().queue_delay, 0.0);
+    }
+
+    #[test]
+    fn a_back_off_is_not_undone_by_slow_start() {
+        let mut wvegas = Aimd::new(Wvegas::default(), false);
+        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(20_000) };
+        wvegas.add_subflow(Time::ZERO, SubflowId(0), init);
+        wvegas.windows_mut().iter_mut().for_each(|window| window.ssthresh = 20.0);
+        let mut view = View::default();
+        view.subflows.push(SubflowView::new(SubflowId(0), Bytes::new(1000)));
+        let mut hear = |round: u64, millis: u64| {
+            view.subflows[0].delivered += Bytes::new(1000);
+            let Event::Acked(acked) = crate::aimd::tests::acked(Duration::from_millis(millis)) else { unreachable!() };
+            let acked = Acked { delivered_at_send: Bytes::new(round * 1000), ..acked };
+            wvegas.on_event(Time::ZERO, SubflowId(0), &Event::Acked(acked), &view);
+            wvegas.limits(SubflowId(0)).cwnd
+        };
+        // The first round has one sample and is Reno's: 20.05. Then round trips of 100, 102 and 104 ms, a queue of 2 ms: 21.05. Then of
+        // 105 ms, a queue of more than twice that.
+        assert_eq!(hear(0, 100), Bytes::new(20_050));
+        for millis in [100, 102] {
+            hear(0, millis);
+        }
+        assert_eq!(hear(1, 104), Bytes::new(21_050));
+        for _ in 0..2 {
+            hear(1, 105);
+        }
+        // diff = 21.05 * 5/105 = 1.0 < 2: 22.05; 22.05 * 100/210 = 10.5, below the threshold of 20.
+        assert_eq!(hear(4, 105), Bytes::new(10_500));
+        // The next is slow start's.
+        assert_eq!(hear(4, 105), Bytes::new(11_500));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #include "wvegas.h"
 
 #define law_increase wvegas_increase
+#define law_slow_start wvegas_slow_start
 #define law_on_ack(step, packets, limited) wvegas_on_ack(step, limited)
 #define law_on_sample wvegas_on_sample
 #define law_on_loss wvegas_rest

@@ -23,7 +23,8 @@ struct law_state {
 	u32 reno;
 	/* Whether a recovery is under way, or has ended and nothing was heard since. */
 	u32 resting;
-	u32 pad;
+	/* Whether it has moved the window by delay: after a back-off below the threshold it is not slow start's, too (Linux). */
+	u32 avoided;
 	/* Smallest queueing delay since the last back-off, us, of type real; zero for none (spec: queue_delay). */
 	u64 queue_delay;
 };
@@ -124,6 +125,7 @@ INLINE void wvegas_avoid(const struct step *step, real rtt, real diff)
 		law->queue_delay = 0;
 	}
 	set_window(step, window > LEAST_WINDOW ? window : LEAST_WINDOW);
+	law->avoided = 1;
 }
 
 /* Slow start, once a round: ends when a packet is queued. */
@@ -177,6 +179,7 @@ INLINE void wvegas_on_ack(const struct step *step, bool limited)
 	struct law_state *law = &step->state->law;
 
 	law->reno = 0;
+	law->avoided = 0;
 	if (law->started && (s32)(step->socket->una - law->round_end) <= 0)
 		return;
 	law->started = 1;
@@ -194,6 +197,11 @@ INLINE void wvegas_on_ack(const struct step *step, bool limited)
 INLINE struct growth wvegas_increase(const struct step *step)
 {
 	return (struct growth){ .up = step->state->law.reno ? real_div(REAL_ONE, member_of(step)->window) : 0 };
+}
+
+INLINE real wvegas_slow_start(const struct step *step)
+{
+	return step->state->law.avoided ? 0 : REAL_ONE;
 }
 
 #endif
