@@ -26,7 +26,9 @@ use crate::monitor::{Monitor, Report};
 
 mod config;
 
-pub use config::{Config, Defaults, Leave, Low, OnTimeout, Publish, SlowStart, Steps, Utility, config, parameters};
+pub use config::{
+    Brake, Config, Defaults, Leave, Low, OnTimeout, Publish, SlowStart, Steps, Utility, config, parameters,
+};
 
 /// How often slow start repeats an interval before it goes back (MPCC's release).
 pub const MAX_REPEATS: u32 = 2;
@@ -391,8 +393,9 @@ impl Ascent {
 
     fn on_report(&mut self, now: Time, report: &Report<Role>, others: f64) {
         let unlimited = report.is_filled(self.mss);
-        if (report.app_limited || !unlimited) && report.is_overload() {
-            self.brake(now, report.rate, others);
+        let held_back = report.app_limited || !unlimited;
+        if report.is_overload() && (held_back || self.config.brake == Brake::Any) {
+            self.brake(now, report, others);
             return;
         }
         match self.phase.clone() {
@@ -412,15 +415,20 @@ impl Ascent {
         }
     }
 
-    /// The rate is too high, though no interval could test it.
-    fn brake(&mut self, now: Time, rate: f64, others: f64) {
+    /// The rate is far too high.
+    fn brake(&mut self, now: Time, report: &Report<Role>, others: f64) {
         self.momentum = Momentum::default();
-        if let Phase::SlowStart { previous, .. } = self.phase {
-            self.go_back(now, rate, previous, others);
-        } else {
-            self.base = (self.base / 2.0).max(self.config.min_rate);
-            self.probe(now, others);
-        }
+        let lower = match &self.phase {
+            Phase::SlowStart { previous: Some(old), .. } => old.rate,
+            Phase::SlowStart { previous: None, .. } => report.rate / 2.0,
+            _ => self.base / 2.0,
+        };
+        let delivered = match self.config.brake {
+            Brake::Any => report.rate * (1.0 - report.loss),
+            Brake::Held => f64::INFINITY,
+        };
+        self.base = lower.min(delivered).max(self.config.min_rate);
+        self.probe(now, others);
     }
 
     /// Slow start: double while the utility grows (MPCC s5.2).
@@ -431,7 +439,9 @@ impl Ascent {
             new.slope = new.slope.max(0.0);
         }
         let utility = &self.config.utility;
-        let grew = previous.is_none_or(|old| utility.of(&new, self.others) > utility.of(&old, self.others));
+        // The first interval has none to be compared with: it is a growth, as in the release, but an overload is none.
+        let first = self.config.slow_start == SlowStart::Release || !report.is_overload();
+        let grew = previous.map_or(first, |old| utility.of(&new, self.others) > utility.of(&old, self.others));
         if grew {
             self.base = (new.rate * 2.0).min(MAX_RATE);
             self.phase = Phase::SlowStart { previous: Some(new), repeats: 0 };

@@ -23,6 +23,8 @@
 #define MAX_RATE real_of(MILLION)
 /* Loss in per cent that slow start ignores unless `slow_start` is the paper's. */
 #define TOLERATED_LOSS 15
+/* RTT slope (millionths of s/s) from which on a queue grows, and losses are no chance. */
+#define QUEUE_GROWS_PPM 250000
 
 /*
  * Functions that are SHARED are checked by the verifier for themselves, for any arguments: they ask for pointers that are not
@@ -311,15 +313,17 @@ INLINE void ascent_repeat(struct ascent *ascent, const struct path_view *path, r
 	ascent_begin(ascent, path, 0, rate);
 }
 
-/* The rate is too high, though no interval could test it. */
-INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, real rate, real others)
+/* The rate is far too high: half, or the rate before the last doubling; with `brake=any` no more than what arrived. */
+INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
+	real lower = real_shift(ascent->base, -1);
+
 	ascent->momentum = (struct momentum){};
-	if (ascent->phase == SLOW_START) {
-		ascent_go_back(ascent, path, rate, others);
-		return;
-	}
-	ascent->base = real_max(real_shift(ascent->base, -1), real_of_ppm(tunables.min_rate_ppm));
+	if (ascent->phase == SLOW_START)
+		lower = ascent->has_previous ? ascent->previous.rate : real_shift(report->rate, -1);
+	if (tunables.brake == BRAKE_ANY)
+		lower = real_min(lower, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
+	ascent->base = real_max(lower, real_of_ppm(tunables.min_rate_ppm));
 	ascent_probe(ascent, path, others);
 }
 
@@ -327,6 +331,8 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, re
 SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new, u32 overload,
 			  real others)
 {
+	u32 grew;
+
 	if (!ascent || !path || !new)
 		return 0;
 	if (tunables.slow_start != START_PAPER) {
@@ -335,15 +341,20 @@ SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, s
 		if (new->slope.negative)
 			new->slope = positive(0);
 	}
-	if (!ascent->has_previous || sreal_sign(sreal_sub(utility_of(new, ascent->others),
-							  utility_of(&ascent->previous, ascent->others))) > 0) {
+	/* The first interval has none to be compared with: it is a growth, as in the release, but an overload is none. */
+	grew = tunables.slow_start == START_RELEASE || !overload;
+	if (ascent->has_previous)
+		grew = sreal_sign(sreal_sub(utility_of(new, ascent->others),
+					    utility_of(&ascent->previous, ascent->others))) > 0;
+	if (grew) {
 		ascent->base = real_min(real_shift(new->rate, 1), MAX_RATE);
 		ascent->previous = *new;
 		ascent->has_previous = 1;
 		ascent->repeats = 0;
 		ascent->others = others;
 		ascent_begin(ascent, path, 0, ascent->base);
-	} else if (tunables.slow_start == START_RELEASE || (tunables.slow_start == START_TOLERANT && !overload)) {
+	} else if (tunables.slow_start == START_RELEASE ||
+		   (tunables.slow_start == START_TOLERANT && !overload && new->slope.size < real_of_ppm(QUEUE_GROWS_PPM))) {
 		ascent_repeat(ascent, path, new->rate, others);
 	} else {
 		ascent_go_back(ascent, path, new->rate, others);
@@ -432,12 +443,14 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 	new.slope = report->slope;
 	ascent->intervals++;
 	ascent->utility = utility_of(&new, ascent->others);
+	ascent->unfair += !report->filled;
+	if (report->overload && (!report->filled || tunables.brake == BRAKE_ANY)) {
+		ascent_brake(ascent, path, report, others);
+		return 0;
+	}
 	if (!report->filled) {
-		ascent->unfair++;
-		/* What did not test its rate is repeated, unless its losses show the rate to be too high all the same. */
-		if (report->overload)
-			ascent_brake(ascent, path, report->rate, others);
-		else if (ascent->phase == PROBING)
+		/* What did not test its rate is repeated. */
+		if (ascent->phase == PROBING)
 			ascent_probe(ascent, path, others);
 		else if (ascent->phase == MOVING || report->app_limited)
 			ascent_begin(ascent, path, 0, report->rate);

@@ -27,6 +27,7 @@ struct tunables {
 	u64 leave;
 	u64 publish;
 	u64 timeout;
+	u64 brake;
 };
 
 enum { UNITS_MBIT, UNITS_BYTES };
@@ -36,6 +37,7 @@ enum { START_PAPER, START_RELEASE, START_TOLERANT };
 enum { LEAVE_BETTER, LEAVE_LAST };
 enum { PUBLISH_INTERVAL, PUBLISH_DECISION };
 enum { TIMEOUT_HALVE, TIMEOUT_KEEP };
+enum { BRAKE_HELD, BRAKE_ANY };
 
 #ifdef __bpf__
 extern struct tunables tunables;

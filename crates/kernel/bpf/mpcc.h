@@ -42,6 +42,7 @@ TUNABLES = {
 	.leave = LEAVE_BETTER,
 	.publish = PUBLISH_INTERVAL,
 	.timeout = TIMEOUT_HALVE,
+	.brake = BRAKE_HELD,
 };
 
 typedef struct ascent paced_state;

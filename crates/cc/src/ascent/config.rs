@@ -35,10 +35,13 @@ pub enum SlowStart {
     Paper,
     /// As MPCC's release: loss below 15% and falling RTT are ignored, and two more intervals are tried first.
     Release,
-    /// As the release, but what lost so much that its rate is too high is not tried again: chance explains a few losses, and
-    /// two more intervals at twice the capacity lose half of what they send.
+    /// As the release, but what lost so much that its rate is too high, or lengthened round trips, is not tried again: chance
+    /// explains a few losses and no queue, and two more intervals at twice the capacity lose half of what they send.
     Tolerant,
 }
+
+/// RTT slope (s/s) from which on a queue grows, and losses are no chance: the rate is a quarter above what the path delivers.
+const QUEUE_GROWS: f64 = 0.25;
 
 impl SlowStart {
     /// Whether chance may explain that an interval had less utility than the one before, so that its rate is tried again.
@@ -46,7 +49,7 @@ impl SlowStart {
         match self {
             Self::Paper => false,
             Self::Release => true,
-            Self::Tolerant => !report.is_overload(),
+            Self::Tolerant => !report.is_overload() && report.slope < QUEUE_GROWS,
         }
     }
 }
@@ -77,6 +80,17 @@ pub enum Publish {
     Interval,
     /// At the decision that ends probing only (MPCC's release).
     Decision,
+}
+
+/// What is done about an interval of which 30% and more were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Brake {
+    /// The rate is halved where the interval could not test it; elsewhere the gradient decides (the paper has no brake).
+    Held,
+    /// The rate is halved whatever the interval (the emergency brake of MPCC's release), and falls at once to what arrived of it
+    /// where that is less: steps are bounded, and a path that has come back with a fiftieth of its capacity takes them half a minute, in
+    /// which its losses hold up the other paths.
+    Any,
 }
 
 /// What a retransmission timeout does to the rate.
@@ -125,6 +139,8 @@ pub struct Config {
     pub publish: Publish,
     /// What a timeout does.
     pub timeout: OnTimeout,
+    /// What an overload does.
+    pub brake: Brake,
 }
 
 impl Config {
@@ -150,7 +166,7 @@ pub struct Defaults {
 }
 
 /// The rows, with an algorithm's own defaults.
-pub const fn parameters(own: Defaults) -> [Parameter; 20] {
+pub const fn parameters(own: Defaults) -> [Parameter; 21] {
     const fn row(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Parameter {
         Parameter { name, default, range, meaning }
     }
@@ -185,11 +201,17 @@ pub const fn parameters(own: Defaults) -> [Parameter; 20] {
             "slow-start",
             "paper",
             "paper, release or tolerant",
-            "end at the first decrease of utility (MPCC s5.2), or tolerate 15% loss and two repeats; tolerant: none after 30% loss",
+            "end at the first decrease of utility (MPCC s5.2), or tolerate 15% loss and two repeats; tolerant: none after 30% loss or while round trips lengthen",
         ),
         row("leave", "better", "better or last", "rate kept when moving ends: Vivace's, or MPCC's release"),
         row("publish", "mi", "mi or decision", "publish at every interval (MPCC s5.2), or after probing (its release)"),
         row("timeout", "halve", "halve or keep", "rate after a timeout: Vivace's release, or MPCC's"),
+        row(
+            "brake",
+            "held",
+            "held or any",
+            "intervals that lose 30% and lower the rate at once: those that tested no rate, or any",
+        ),
     ]
 }
 
@@ -229,5 +251,6 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
         leave: params.choice("leave", &[("better", Leave::Better), ("last", Leave::Last)])?,
         publish: params.choice("publish", &[("mi", Publish::Interval), ("decision", Publish::Decision)])?,
         timeout: params.choice("timeout", &[("halve", OnTimeout::Halve), ("keep", OnTimeout::Keep)])?,
+        brake: params.choice("brake", &[("held", Brake::Held), ("any", Brake::Any)])?,
     })
 }

@@ -25,6 +25,7 @@ fn config() -> Config {
         leave: Leave::Better,
         publish: Publish::Interval,
         timeout: OnTimeout::Halve,
+        brake: Brake::Held,
     }
 }
 
@@ -42,6 +43,8 @@ struct Driver {
     view: SubflowView,
     now: Time,
     next: u64,
+    /// How much the round trip grows within an interval, s/s.
+    slope: f64,
 }
 
 impl Driver {
@@ -49,7 +52,13 @@ impl Driver {
         let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
         let mut view = SubflowView::new(SubflowId(0), Bytes::new(1000));
         view.srtt = Some(Duration::from_millis(100));
-        Self { ascent: Ascent::new(config, Xoshiro256PlusPlus::seed_from_u64(1), init), view, now: Time::ZERO, next: 0 }
+        Self {
+            ascent: Ascent::new(config, Xoshiro256PlusPlus::seed_from_u64(1), init),
+            view,
+            now: Time::ZERO,
+            next: 0,
+            slope: 0.0,
+        }
     }
 
     fn send(&mut self, app_limited: bool) {
@@ -88,7 +97,7 @@ impl Driver {
                     packet: packet_number,
                     bytes: Bytes::new(1000),
                     sent_at: Time::from_millis(packet),
-                    rtt: Duration::from_millis(100),
+                    rtt: Duration::from_secs_f64(0.1 + self.slope * 1e-3 * (packet - first) as f64),
                     delivery_rate: Rate::ZERO,
                     delivered_at_send: Bytes::ZERO,
                     in_recovery: false,
@@ -291,19 +300,54 @@ fn slow_start_doubles_and_goes_back() {
     assert!((driver.ascent.rate - 7.6).abs() < 1e-9 || (driver.ascent.rate - 8.4).abs() < 1e-9);
 }
 
+/// A subflow comes back at half of the rate it had, and its path has a fraction of that.
+#[test]
+fn an_overload_in_the_first_interval_of_slow_start_does_not_double() {
+    // 75 packets at 4 Mbit/s.
+    for (loss, base) in [(0.95, 2.0), (0.2, 8.0)] {
+        let mut driver = Driver::new(config());
+        close(driver.round(loss), 4.0);
+        close(driver.ascent.base, base);
+    }
+}
+
+/// From 16 Mbit/s, probed at 15.2 and 16.8.
+#[test]
+fn an_overload_falls_to_what_arrived_or_to_half_at_once() {
+    let after = |brake, loss| {
+        let mut driver = Driver::new(Config { brake, ..config() });
+        for loss in [0.0, 0.0, 0.0, 0.5] {
+            driver.round(loss);
+        }
+        close(driver.ascent.base, 16.0);
+        let rate = driver.round(loss);
+        (driver.ascent.base, rate)
+    };
+    close(after(Brake::Held, 0.9).0, 16.0);
+    let (base, rate) = after(Brake::Any, 0.9);
+    assert!((base / (0.1 * rate) - 1.0).abs() < 0.05, "{base} of {rate}");
+    close(after(Brake::Any, 0.4).0, 8.0);
+    close(after(Brake::Any, 0.2).0, 16.0);
+}
+
 #[test]
 fn slow_starts_differ_in_what_they_take_for_chance() {
-    let after = |slow_start, loss| {
+    let after_rise = |slow_start, loss, slope| {
         let mut driver = Driver::new(Config { slow_start, ..config() });
         driver.round(0.0);
         driver.round(0.0);
+        driver.slope = slope;
         close(driver.round(loss), 16.0);
         (driver.ascent.base, matches!(driver.ascent.phase, Phase::SlowStart { .. }))
     };
+    let after = |slow_start, loss| after_rise(slow_start, loss, 0.0);
     for tolerant in [SlowStart::Release, SlowStart::Tolerant] {
         assert_eq!(after(tolerant, 0.1), (32.0, true), "{tolerant:?}: below 15% goes on");
         assert_eq!(after(tolerant, 0.2), (16.0, true), "{tolerant:?}: 20% is tried again");
+        assert_eq!(after_rise(tolerant, 0.2, 0.2), (16.0, true), "{tolerant:?}: round trips vary");
     }
+    assert_eq!(after_rise(SlowStart::Release, 0.2, 0.5), (16.0, true));
+    assert_eq!(after_rise(SlowStart::Tolerant, 0.2, 0.5), (8.0, false), "the queue grows");
     assert_eq!(after(SlowStart::Release, 0.4), (16.0, true));
     assert_eq!(after(SlowStart::Tolerant, 0.4), (8.0, false), "an overload is no chance");
     assert_eq!(after(SlowStart::Paper, 0.1), (8.0, false));

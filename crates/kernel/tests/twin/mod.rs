@@ -185,7 +185,7 @@ impl AscentState {
 }
 
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
-const ASCENT_TUNABLES: [&str; 20] = [
+const ASCENT_TUNABLES: [&str; 21] = [
     "loss_weight_ppm",
     "latency_weight_ppm",
     "units",
@@ -206,6 +206,7 @@ const ASCENT_TUNABLES: [&str; 20] = [
     "leave",
     "publish",
     "timeout",
+    "brake",
 ];
 
 /// Members of `struct tunables` in `bpf/mp_ol.h`, in order.
