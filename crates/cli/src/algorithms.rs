@@ -103,11 +103,19 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
     manypath_sched::create(&spec).map(|_| spec)
 }
 
-/// A controller as real connections use it: the slow start of MPCC tolerates chance losses unless `slow-start` is chosen. The
-/// paper's rule takes one or two for the end of a path's capacity (docs/decisions/slow-start.md).
+/// What real connections have in place of MPCC's defaults, where a controller has the parameter. Its slow start tolerates chance
+/// losses: the paper's rule takes one or two for the end of a path's capacity (docs/decisions/slow-start.md).
+const FOR_REAL_PATHS: [(&str, &str); 1] = [("slow-start", "tolerant")];
+
+/// A controller as real connections use it: [`FOR_REAL_PATHS`], but what is chosen.
 pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {
-    let chosen = cc.params.iter().any(|(key, _)| key == "slow-start");
-    if cc.name.starts_with("mpcc-") && !chosen { cc.with("slow-start", "tolerant") } else { cc }
+    let row = manypath_cc::algorithms().iter().find(|row| row.name == cc.name && row.name.starts_with("mpcc-"));
+    let parameters = row.map_or(&[][..], |row| row.parameters);
+    FOR_REAL_PATHS.iter().fold(cc, |cc, &(key, value)| {
+        let is_known = parameters.iter().any(|parameter| parameter.name == key);
+        let is_chosen = cc.params.iter().any(|(chosen, _)| chosen == key);
+        if is_known && !is_chosen { cc.with(key, value) } else { cc }
+    })
 }
 
 /// The scheduler of real connections when none is chosen: the one that fits the controller. Beside what the papers have, nobody
@@ -126,7 +134,10 @@ mod tests {
     fn every_row_can_be_made() {
         for row in rows() {
             match row.kind {
-                Kind::Cc => assert!(parse_cc(row.name).is_ok(), "{}", row.name),
+                Kind::Cc => {
+                    let used = parse_cc(row.name).map(|cc| parse_cc(&for_real_paths(cc).to_string()));
+                    assert!(used.is_ok_and(|used| used.is_ok()), "{}", row.name);
+                }
                 Kind::Sched => assert!(parse_sched(row.name).is_ok(), "{}", row.name),
             }
         }

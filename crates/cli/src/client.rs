@@ -506,6 +506,7 @@ mod tests {
         let cc = |args: &[&str]| parse(args).algorithms.chosen().unwrap().0.unwrap().to_string();
         assert_eq!(cc(&["--cc=mpcc-loss:omega=0.1"]), "mpcc-loss:omega=0.1,slow-start=tolerant");
         assert_eq!(cc(&["--cc=mpcc-latency:slow-start=paper"]), "mpcc-latency:slow-start=paper");
+        assert_eq!(cc(&["--cc=mpcc-connection"]), "mpcc-connection");
         assert_eq!(cc(&["--cc=vivace"]), "vivace");
     }
 

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use manypath_core::AlgorithmSpec;
 
-use self::outcome::{DemoLink, LINKS, LinkCheck, Outcome};
+use self::outcome::{DemoLink, Failure, LINKS, LinkCheck, Measured, Outcome};
 use self::run::{Served, Server};
 use crate::CheckFailed;
 use crate::algorithms;
@@ -69,17 +69,30 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     output::check_folder_of(&args.page, "--page")?;
-    let outcomes = tokio::select! {
-        outcomes = measure(args) => outcomes?,
+    let measured = tokio::select! {
+        measured = measure(args) => measured?,
         () = interrupt.wait() => bail!("interrupted; the server process was ended"),
     };
-    output::line(&if args.json { outcome::json(&outcomes)? } else { outcome::table(&outcomes) })?;
-    std::fs::write(&args.page, page::page(&outcomes))
+    let outcomes = &measured.outcomes;
+    if outcomes.is_empty() {
+        return verdict(&measured);
+    }
+    output::line(&if args.json { outcome::json(&measured)? } else { outcome::table(outcomes) })?;
+    std::fs::write(&args.page, page::page(outcomes))
         .with_context(|| format!("cannot write {}: choose another place with --page", args.page.display()))?;
     if !args.json {
         output::line(&format!("Plots: {}", args.page.display()))?;
     }
-    match outcomes.iter().find_map(fault) {
+    verdict(&measured)
+}
+
+/// Whether everything was measured, and right.
+fn verdict(measured: &Measured) -> Result<()> {
+    if !measured.failures.is_empty() {
+        let failures: Vec<_> = measured.failures.iter().map(ToString::to_string).collect();
+        bail!("{}", failures.join("; "));
+    }
+    match measured.outcomes.iter().find_map(fault) {
         Some(fault) => Err(CheckFailed(fault).into()),
         None => Ok(()),
     }
@@ -103,41 +116,60 @@ fn inexact(outcome: &Outcome) -> Option<&LinkCheck> {
     outcome.links.iter().find(|link| link.error().is_some_and(|error| error > EXACTNESS))
 }
 
-async fn measure(args: &Args) -> Result<Vec<Outcome>> {
+/// The links of each controller's runs.
+const RUNS: [&[DemoLink]; 3] = [LINKS.split_at(1).0, LINKS.split_at(1).1, &LINKS];
+
+/// Measures every controller. One that fails does not take the results of the others with it.
+async fn measure(args: &Args) -> Result<Measured> {
     if !(LENGTHS.0..=LENGTHS.1).contains(&args.time) {
         bail!("--time takes 4s to 10min: the first two seconds of a run do not count");
     }
     let controllers = controllers(args);
-    let runs: [&[DemoLink]; 3] = [&LINKS[..1], &LINKS[1..], &LINKS];
-    let progress = progress(controllers.len() * runs.len());
+    let progress = progress(controllers.len() * RUNS.len());
     let served = Served::make(args.time)?;
-    let mut outcomes = Vec::new();
+    let mut measured = Measured::default();
     for (cc, sched) in &controllers {
-        let server = Server::start(&served, cc, sched).await?;
-        for links in runs {
-            let names: Vec<_> = links.iter().map(|link| link.name).collect();
-            progress.set_message(format!("{cc} over {}", names.join(" + ")));
-            let seed = outcomes.len() as u64 * 10;
-            let mut tries = 1;
-            let outcome = loop {
-                let run = run::download(&served, &server, (cc, sched), links, args.time, seed);
-                let outcome = run.await.with_context(|| format!("{cc} over {}", names.join(" + ")))?;
-                match inexact(&outcome).filter(|_| tries < TRIES) {
-                    Some(link) => {
-                        progress.suspend(|| output::note(format!("the {} link was not exact: again", link.link)))
-                    }
-                    None => break outcome,
-                }
-                tries += 1;
-            };
-            let line = format!("{cc} over {}: {:.1} Mbit/s", outcome.path_names(), outcome.goodput_mbps);
-            progress.suspend(|| output::note(line));
-            outcomes.push(outcome);
-            progress.inc(1);
+        let before = measured.outcomes.len();
+        if let Err(error) = measure_one(args, &served, (cc, sched), &progress, &mut measured.outcomes).await {
+            let failure = Failure { cc: cc.to_string(), error: format!("{error:#}") };
+            progress.suspend(|| output::note(&failure));
+            measured.failures.push(failure);
+            progress.inc((before + RUNS.len() - measured.outcomes.len()) as u64);
         }
     }
     progress.finish_and_clear();
-    Ok(outcomes)
+    Ok(measured)
+}
+
+/// Makes the runs of one controller; each goes to `outcomes` as it ends.
+async fn measure_one(
+    args: &Args,
+    served: &Served,
+    (cc, sched): (&AlgorithmSpec, &AlgorithmSpec),
+    progress: &ProgressBar,
+    outcomes: &mut Vec<Outcome>,
+) -> Result<()> {
+    let server = Server::start(served, cc, sched).await?;
+    for links in RUNS {
+        let names: Vec<_> = links.iter().map(|link| link.name).collect();
+        progress.set_message(format!("{cc} over {}", names.join(" + ")));
+        let seed = outcomes.len() as u64 * 10;
+        let mut tries = 1;
+        let outcome = loop {
+            let run = run::download(served, &server, (cc, sched), links, args.time, seed);
+            let outcome = run.await.with_context(|| format!("over {}", names.join(" + ")))?;
+            match inexact(&outcome).filter(|_| tries < TRIES) {
+                Some(link) => progress.suspend(|| output::note(format!("the {} link was not exact: again", link.link))),
+                None => break outcome,
+            }
+            tries += 1;
+        };
+        let line = format!("{cc} over {}: {:.1} Mbit/s", outcome.path_names(), outcome.goodput_mbps);
+        progress.suspend(|| output::note(line));
+        outcomes.push(outcome);
+        progress.inc(1);
+    }
+    Ok(())
 }
 
 /// The controllers to compare, each with its scheduler.
@@ -167,8 +199,29 @@ fn progress(runs: usize) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::outcome::tests::outcome;
     use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// No server starts here: the program of a test is none.
+    #[tokio::test]
+    async fn a_controller_that_fails_leaves_the_others_their_turn() {
+        let args = Cli::parse_from(["x", "--cc", "lia", "--cc", "cubic", "--time", "4s"]).args;
+        let mut measured = measure(&args).await.unwrap();
+        assert_eq!(measured.failures.iter().map(|failure| failure.cc.as_str()).collect::<Vec<_>>(), ["lia", "cubic"]);
+        measured.outcomes.push(outcome("reno", vec!["wifi"], 40.0));
+        let told = verdict(&measured).unwrap_err();
+        assert!(!told.is::<CheckFailed>() && told.to_string().contains("lia failed: the server process did not start"));
+        let value: serde_json::Value = serde_json::from_str(&outcome::json(&measured).unwrap()).unwrap();
+        assert_eq!((&value["runs"][0]["cc"], &value["failures"][1]["cc"]), (&"reno".into(), &"cubic".into()));
+    }
 
     #[test]
     fn a_run_with_wrong_bytes_or_wrong_links_is_a_failure() {

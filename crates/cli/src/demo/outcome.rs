@@ -1,6 +1,6 @@
 //! What a run of the demo measured, as numbers, as JSON and as a table.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
@@ -106,6 +106,26 @@ impl Outcome {
     }
 }
 
+/// A controller whose runs could not all be made.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure {
+    pub(crate) cc: String,
+    pub(crate) error: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.cc, self.error)
+    }
+}
+
+/// What came of the runs.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) failures: Vec<Failure>,
+}
+
 /// Goodput between two counts of bytes, Mbit/s.
 pub(crate) fn mbps(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 }
@@ -180,14 +200,17 @@ pub(crate) fn notes(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 /// All runs as one JSON object.
-pub(crate) fn json(outcomes: &[Outcome]) -> serde_json::Result<String> {
+pub(crate) fn json(measured: &Measured) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Runs<'a> {
         payload_capacity_mbps: f64,
-        runs: &'a [Outcome],
+        runs: Vec<Outcome>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        failures: &'a [Failure],
     }
-    let runs: Vec<_> = outcomes.iter().map(tidy).collect();
-    serde_json::to_string(&Runs { payload_capacity_mbps: rounded(capacity_mbps(), 6), runs: &runs })
+    let runs = measured.outcomes.iter().map(tidy).collect();
+    let payload_capacity_mbps = rounded(capacity_mbps(), 6);
+    serde_json::to_string(&Runs { payload_capacity_mbps, runs, failures: &measured.failures })
 }
 
 /// Without digits that no clock and no counter has.
@@ -269,8 +292,9 @@ pub(crate) mod tests {
 
     #[test]
     fn json_has_the_promised_keys() {
-        let runs = [outcome("lia", vec!["wifi", "lte"], 65.0)];
-        let value: serde_json::Value = serde_json::from_str(&json(&runs).unwrap()).unwrap();
+        let outcomes = vec![outcome("lia", vec!["wifi", "lte"], 65.0)];
+        let measured = Measured { outcomes, failures: Vec::new() };
+        let value: serde_json::Value = serde_json::from_str(&json(&measured).unwrap()).unwrap();
         let run = &value["runs"][0];
         for key in ["cc", "sched", "paths", "seconds", "goodput_mbps", "capacity_share", "sha256_ok"] {
             assert!(!run[key].is_null(), "{key}");
