@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
@@ -284,12 +284,12 @@ impl ClientArgs {
 
     /// Waits until nothing has been heard from the server for --timeout, on any path; returns that as an error.
     pub(crate) async fn unheard(&self, connection: &Connection) -> anyhow::Error {
-        let mut heard = Instant::now();
-        while heard.elapsed() < self.timeout {
+        // Of listening, not of the clock: it goes on while this process stands still.
+        let mut silence = Duration::ZERO;
+        while silence < self.timeout {
             tokio::time::sleep(LISTENING).await;
-            if connection.stats().paths.iter().any(|path| path.state == PathState::Active) {
-                heard = Instant::now();
-            }
+            let is_heard = connection.stats().paths.iter().any(|path| path.state == PathState::Active);
+            silence = if is_heard { Duration::ZERO } else { silence + LISTENING };
         }
         let span = self.timeout;
         anyhow!("nothing was heard from the server for {span:?}: check that it runs and that a path to it works")

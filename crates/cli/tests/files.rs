@@ -179,6 +179,26 @@ fn a_process_that_stands_still_for_a_moment_gives_no_path_up() {
     assert!(said.err.contains("session over") && !said.err.contains("path failed"), "{}", said.err);
 }
 
+/// Nor does one that stood still for longer than it waits.
+#[test]
+fn a_get_goes_on_after_it_stood_still_for_longer_than_its_timeout() {
+    let place = Place::new();
+    let content = place.file("served/f", 30_000_000);
+    let server = Server::start(&place, &[]);
+    let relay = slow_link(server.address);
+    let (target, path, out) = (format!("{}/f", server.address), through(&relay), place.path("g"));
+    let args = ["get", &target, "--pin", &server.pin, "--path", &path, "--timeout", "3s", "-o", out.to_str().unwrap()];
+    let get = manypath(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a part is there", || place.size("g.part") > 2_000_000);
+    let signal = |name: &str| Command::new("kill").args([name, &get.id().to_string()]).status().unwrap();
+    assert!(signal("-STOP").success());
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    assert!(signal("-CONT").success());
+    let said: support::Said = get.wait_with_output().unwrap().into();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(fs::read(out).unwrap(), content);
+}
+
 #[test]
 fn a_put_waits_for_one_that_breaks_off() {
     let place = Place::new();

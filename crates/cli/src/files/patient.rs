@@ -10,6 +10,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// How late a timer may be. One that is later went off after this process had stood still (stopped, or a machine asleep), and what
+/// came meanwhile has not been taken in yet.
+const LATEST: Duration = Duration::from_secs(1);
+
 /// Reads from, or writes to, what fails when it has given or taken nothing for some time. What was being read or written is then
 /// cut off anywhere.
 #[derive(Debug)]
@@ -38,12 +42,20 @@ impl<F> Patient<F> {
             return moved;
         }
         let patience = self.patience;
-        let due = *self.waiting.get_or_insert_with(Instant::now) + patience;
+        let mut due = *self.waiting.get_or_insert_with(Instant::now) + patience;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        ready!(timer.as_mut().poll(context));
-        while Instant::now() < due {
-            timer.as_mut().reset(due);
+        loop {
             ready!(timer.as_mut().poll(context));
+            let now = Instant::now();
+            let late = now.saturating_duration_since(timer.deadline());
+            if late > LATEST {
+                // It stood still: the wait begins again.
+                self.waiting = Some(now);
+                due = now + patience;
+            } else if now >= due {
+                break;
+            }
+            timer.as_mut().reset(due);
         }
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, format!("the other side {what} for {patience:?}"))))
     }
@@ -97,6 +109,22 @@ mod tests {
         written.unwrap();
         let error = near.write_all(b"67").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+    }
+
+    #[tokio::test]
+    async fn who_stood_still_begins_to_wait_anew() {
+        let patience = Duration::from_millis(400);
+        let (near, mut far) = tokio::io::duplex(1);
+        let mut near = Patient::new(near, patience);
+        let reading = tokio::spawn(async move { (near.read_u8().await, near.read_u8().await) });
+        tokio::task::yield_now().await;
+        // The only thread: nothing else runs meanwhile.
+        std::thread::sleep(patience + 2 * LATEST);
+        sleep(patience / 4).await;
+        far.write_u8(7).await.unwrap();
+        let (first, second) = reading.await.unwrap();
+        assert_eq!(first.unwrap(), 7);
+        assert_eq!(second.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]
