@@ -72,7 +72,8 @@ pub struct ServerConfig {
     pub session_lifetime: Duration,
     /// How long a connection may take to open or join a session.
     pub handshake_timeout: Duration,
-    /// The most connections at once that have not yet opened or joined a session.
+    /// The most connections at once that have not yet opened or joined a session. A quarter of them may come from one IPv4
+    /// address, or one IPv6 network of 64 bits.
     pub max_half_open: usize,
 }
 

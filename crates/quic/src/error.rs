@@ -167,12 +167,12 @@ impl PathError {
     /// Whether trying again is useless unless somebody changes something.
     pub(crate) const fn is_final(&self) -> bool {
         match self {
-            Self::Bind { .. } | Self::Unreachable { .. } | Self::Lost { .. } => false,
+            // What fills a server may be gone in a moment.
+            Self::Bind { .. } | Self::Unreachable { .. } | Self::Lost { .. } | Self::Busy { .. } => false,
             Self::WrongFingerprint { .. }
             | Self::Certificate { .. }
             | Self::Version { .. }
             | Self::WrongToken { .. }
-            | Self::Busy { .. }
             | Self::JoinRefused { .. }
             | Self::Protocol { .. } => true,
         }

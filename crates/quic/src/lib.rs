@@ -58,6 +58,7 @@ mod fd;
 mod flow;
 mod flow_state;
 mod greet;
+mod half_open;
 mod identity;
 mod interfaces;
 mod message;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use noq::{Endpoint, EndpointConfig, Incoming};
 use noq_proto::HashedConnectionIdGenerator;
 use ring::hmac::{self, HMAC_SHA256, Key};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::code;
 use crate::config::ServerConfig;
@@ -17,6 +17,7 @@ use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::error::{BindError, CloseReason};
 use crate::greet;
+use crate::half_open::{HalfOpen, Place};
 use crate::identity::Fingerprint;
 use crate::proof::{Secret, SessionId};
 use crate::reactor::{self, QuicRuntime};
@@ -39,8 +40,7 @@ pub(crate) struct Shared {
     /// Of what keys of stateless resets are derived, if the certificate is this machine's own.
     resets: Option<Key>,
     sessions: Mutex<HashMap<SessionId, (Secret, Arc<Engine>)>>,
-    /// One permit for each connection that has neither opened nor joined a session.
-    half_open: Arc<Semaphore>,
+    half_open: Arc<HalfOpen>,
     accepted: mpsc::UnboundedSender<Connection>,
     stopping: AtomicBool,
     /// Shutting down was asked for.
@@ -65,7 +65,7 @@ impl Server {
         let quic = noq::ServerConfig::with_crypto(Arc::new(tls::server(credentials)?));
         let (accepted, accepting) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
-            half_open: Arc::new(Semaphore::new(config.max_half_open)),
+            half_open: HalfOpen::new(config.max_half_open),
             config,
             quic,
             resets,
@@ -234,24 +234,23 @@ fn endpoint_config(key: &Key, address: SocketAddr) -> EndpointConfig {
 /// Takes connections in at one address.
 async fn accept(shared: Arc<Shared>, endpoint: Endpoint, local: SocketAddr) {
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(permit) = Arc::clone(&shared.half_open).try_acquire_owned() else {
+        let Some(place) = shared.half_open.take(incoming.remote_address().ip()) else {
             tracing::debug!(remote = %incoming.remote_address(), "too many half-open connections");
             incoming.refuse();
             continue;
         };
         // When it gets tight, only those are let in who can be reached at the address they claim.
-        let tight = shared.half_open.available_permits() < shared.config.max_half_open / 2;
-        if tight && !incoming.remote_address_validated() && incoming.may_retry() {
+        if place.is_tight && !incoming.remote_address_validated() && incoming.may_retry() {
             if let Err(error) = incoming.retry() {
                 tracing::debug!(%error, "retry");
             }
             continue;
         }
-        reactor::spawn(greet_in_time(Arc::clone(&shared), incoming, local, permit));
+        reactor::spawn(greet_in_time(Arc::clone(&shared), incoming, local, place));
     }
 }
 
-async fn greet_in_time(shared: Arc<Shared>, incoming: Incoming, local: SocketAddr, permit: OwnedSemaphorePermit) {
+async fn greet_in_time(shared: Arc<Shared>, incoming: Incoming, local: SocketAddr, place: Place) {
     let limit = Duration::from(shared.config.handshake_timeout);
     let remote = incoming.remote_address();
     match tokio::time::timeout(limit, greet::accept(&shared, incoming, local, limit)).await {
@@ -259,7 +258,7 @@ async fn greet_in_time(shared: Arc<Shared>, incoming: Incoming, local: SocketAdd
         Ok(Err(error)) => tracing::debug!(%remote, %error, "connection refused"),
         Err(_) => tracing::debug!(%remote, "connection neither opened nor joined a session in time"),
     }
-    drop(permit);
+    drop(place);
 }
 
 impl Shared {

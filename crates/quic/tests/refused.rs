@@ -111,17 +111,47 @@ async fn more_sessions_than_allowed() {
     let server = server(ServerConfig { max_sessions: 1, ..ServerConfig::default() }).await;
     let config = || client_config(&server, &[server.local_addrs()[0]]);
     let first = within(connect(config())).await.unwrap();
-    let error = refusal(config()).await;
-    assert!(matches!(error, PathError::Busy { .. }), "{error}");
-    first.close(0, "");
-    first.closed().await;
-    // As soon as the server has heard of it.
-    within(async {
-        while connect(config()).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await;
+    let hurried = ClientConfig { connect_timeout: Span::from_millis(700), ..config() };
+    let begun = std::time::Instant::now();
+    let error = within(connect(hurried)).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Timeout { .. }), "{error}");
+    assert!(error.to_string().contains("is full: the server has as many sessions as it takes"), "{error}");
+    assert!(begun.elapsed() >= Duration::from_millis(700), "{:?}", begun.elapsed());
+    // Who has more time comes in when there is room.
+    let leaving = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        first.close(0, "");
+    };
+    let (second, ()) = within(async { tokio::join!(connect(config()), leaving) }).await;
+    second.unwrap();
+}
+
+/// From another address a client comes in, and from this one when the strangers' time is up.
+#[tokio::test]
+async fn strangers_at_one_address_keep_nobody_else_out() {
+    let files = Files::new("strangers");
+    let config = ServerConfig {
+        identity: files.identity(),
+        max_half_open: 8,
+        handshake_timeout: Span::from_secs(4),
+        ..ServerConfig::default()
+    };
+    let server = server(config).await;
+    let address = server.local_addrs()[0];
+    let mut strangers = Vec::new();
+    while let Ok(stranger) = handshake(address, &files, b"manypath/1").await {
+        strangers.push(stranger);
+        assert!(strangers.len() <= 2, "more than a quarter of the places");
+    }
+    assert_eq!(strangers.len(), 2);
+    let from = |last: u8| {
+        let mut config = client_config(&server, &[address]);
+        config.paths[0].bind = manypath_quic::Bind::Address([127, 0, 0, last].into());
+        config
+    };
+    within(connect(from(2))).await.unwrap();
+    assert!(strangers.iter().all(|stranger| stranger.close_reason().is_none()), "too slow to tell");
+    within(connect(from(1))).await.unwrap();
 }
 
 #[tokio::test]
