@@ -28,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How fast the slowest clients read and hash a file, bytes per second.
 const SLOWEST_HASH: u64 = 10_000_000;
 
-/// Requests served at once, over all clients: each holds an open file, a thread, and about a megabyte.
+/// Requests served at once, over all clients: each holds an open file and a thread, and about a megabyte beside what its session
+/// holds, which is up to 16 MiB of what is sent and not yet acknowledged, and as much of what is received and not yet read.
 const MAX_REQUESTS: usize = 256;
 
 /// What a server does for its clients.
