@@ -21,7 +21,7 @@ use crate::output;
 use crate::progress::{self, Position, Side};
 use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
-use crate::transfer::{self, Facts};
+use crate::transfer::{self, Facts, Known};
 
 /// Fetch a file over every path at once
 ///
@@ -122,8 +122,21 @@ fn of_own(error: StoreError) -> anyhow::Error {
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let file = destination(args)?;
     let trace = ScheduleTrace::open(&args.trace)?;
+    let mut known = Known::new(&file, Side::Receiving);
+    let outcome = attempt(args, &file, &trace, interrupt, &mut known).await;
+    trace.finish(outcome.map_err(|error| known.failed(error, args.json)))
+}
+
+/// Opens the part, connects, and fetches.
+async fn attempt(
+    args: &Args,
+    file: &Path,
+    trace: &ScheduleTrace,
+    interrupt: &Interrupt,
+    known: &mut Known<'_>,
+) -> Result<()> {
     let opening = {
-        let file = file.clone();
+        let file = file.to_owned();
         while_wanted(move |wanted| open(&file, wanted))
     };
     let opened = tokio::select! {
@@ -132,7 +145,7 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     };
     let part = opened.with_context(|| format!("cannot write {}", file.display()))?;
     let connection = tokio::select! {
-        connection = args.client.connect(&args.target.host, &args.algorithms, &trace) => connection,
+        connection = args.client.connect(&args.target.host, &args.algorithms, trace) => connection,
         () = interrupt.wait() => Err(anyhow!("interrupted")),
     };
     let connection = match connection {
@@ -142,9 +155,10 @@ pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
             return Err(error);
         }
     };
-    let outcome = fetch(args, &file, part, &connection, interrupt).await;
+    let outcome = fetch(args, file, part, &connection, interrupt, known).await;
+    known.stats = Some(connection.stats());
     client::goodbye(&connection).await;
-    trace.finish(outcome)
+    outcome
 }
 
 /// Fetches over an open connection.
@@ -154,8 +168,9 @@ async fn fetch(
     part: (Arriving, Sha256, u64),
     connection: &Connection,
     interrupt: &Interrupt,
+    known: &mut Known<'_>,
 ) -> Result<()> {
-    let started = Instant::now();
+    let started = *known.started.insert(Instant::now());
     let (mut arriving, mut hasher, have) = part;
     let request = Request { path: &args.target.path, have, hash: Hash::of(&hasher), limit_ms: 0 };
     let asked = tokio::select! {
@@ -170,6 +185,7 @@ async fn fetch(
             return Err(error);
         }
     };
+    (known.size, known.resumed_from) = (Some(answer.size), Some(answer.from));
     if answer.from == 0 {
         hasher = Sha256::default();
         arriving.restart()?;

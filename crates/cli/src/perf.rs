@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use manypath_quic::{Connection, ConnectionStats, Server};
+use manypath_quic::{Connection, ConnectionStats, Server, TransportConfig};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -101,6 +101,7 @@ struct Report {
 struct StartReport {
     version: &'static str,
     server: String,
+    /// What the sender uses; `null` where that is the server's own choice, which is not known here.
     cc: Option<String>,
     sched: Option<String>,
     reverse: bool,
@@ -159,23 +160,56 @@ async fn measure(args: &Args, host: &Host, interrupt: &Interrupt) -> Result<()> 
     if args.time > LONGEST || args.time.is_zero() || args.interval < Duration::from_millis(10) {
         bail!("a measurement lasts at most an hour and more than nothing, with reports at least 10 ms apart");
     }
+    let start = start(args, host)?;
     let trace = ScheduleTrace::open(&args.trace)?;
+    let mut intervals = Vec::new();
+    let outcome = attempt(args, host, &trace, interrupt, &mut intervals).await;
+    trace.finish(report(args, start, intervals, outcome))
+}
+
+/// Connects and measures.
+async fn attempt(
+    args: &Args,
+    host: &Host,
+    trace: &ScheduleTrace,
+    interrupt: &Interrupt,
+    intervals: &mut Vec<IntervalReport>,
+) -> Result<EndReport> {
     let connection = tokio::select! {
-        connection = args.connection.connect(host, &args.algorithms, &trace) => connection?,
+        connection = args.connection.connect(host, &args.algorithms, trace) => connection?,
         () = interrupt.wait() => bail!("interrupted"),
     };
-    let mut intervals = Vec::new();
     let outcome = tokio::select! {
-        outcome = measured(args, &connection, &mut intervals) => outcome,
+        outcome = measured(args, &connection, intervals) => outcome,
         () = interrupt.wait() => Err(anyhow!("interrupted")),
         error = args.connection.unheard(&connection) => Err(error),
     };
     client::goodbye(&connection).await;
-    trace.finish(report(args, host, intervals, outcome))
+    outcome
+}
+
+/// What is to be measured.
+fn start(args: &Args, host: &Host) -> Result<StartReport> {
+    let (cc, sched) = args.algorithms.chosen()?;
+    let (cc, sched) = if args.reverse {
+        (cc, sched)
+    } else {
+        let own = TransportConfig::default();
+        (cc.or(Some(own.cc)), sched.or(Some(own.sched)))
+    };
+    Ok(StartReport {
+        version: env!("CARGO_PKG_VERSION"),
+        server: host.to_string(),
+        cc: cc.map(|cc| cc.to_string()),
+        sched: sched.map(|sched| sched.to_string()),
+        reverse: args.reverse,
+        flows: args.parallel,
+        seconds: args.time.as_secs_f64(),
+    })
 }
 
 /// Says what was measured: of a measurement that was broken off, the intervals until then.
-fn report(args: &Args, host: &Host, intervals: Vec<IntervalReport>, outcome: Result<EndReport>) -> Result<()> {
+fn report(args: &Args, start: StartReport, intervals: Vec<IntervalReport>, outcome: Result<EndReport>) -> Result<()> {
     if !args.json {
         let end = outcome?;
         let [bytes, retransmitted] = [end.bytes, end.retransmitted_bytes].map(manypath_core::Bytes::new);
@@ -184,21 +218,10 @@ fn report(args: &Args, host: &Host, intervals: Vec<IntervalReport>, outcome: Res
             end.seconds, end.goodput_mbps
         ));
     }
-    let (cc, sched) = args.algorithms.chosen()?;
-    let start = StartReport {
-        version: env!("CARGO_PKG_VERSION"),
-        server: host.to_string(),
-        cc: cc.map(|cc| cc.to_string()),
-        sched: sched.map(|sched| sched.to_string()),
-        reverse: args.reverse,
-        flows: args.parallel,
-        seconds: args.time.as_secs_f64(),
-    };
     match outcome {
         Ok(end) => output::json(&Report { start, intervals, end: Some(end), error: None }),
-        Err(error) if intervals.is_empty() => Err(error),
         Err(error) => {
-            output::json(&Report { start, intervals, end: None, error: Some(format!("{error:#}")) })?;
+            output::json(&Report { start, intervals, end: None, error: Some(crate::told(&error)) })?;
             Err(error)
         }
     }

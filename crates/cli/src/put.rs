@@ -19,7 +19,7 @@ use crate::output;
 use crate::progress::{self, Position, Side};
 use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
-use crate::transfer::{self, Facts};
+use crate::transfer::{self, Facts, Known};
 
 /// Store a file on a server over every path at once
 ///
@@ -86,19 +86,34 @@ const KEPT: &str = "the server keeps what has arrived, and the same command goes
 /// Runs the command.
 pub(crate) async fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let target = target(args)?;
-    let (file, opened) = open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let trace = ScheduleTrace::open(&args.trace)?;
+    let mut known = Known::new(&args.file, Side::Sending);
+    let outcome = attempt(args, &target, &trace, interrupt, &mut known).await;
+    trace.finish(outcome.map_err(|error| known.failed(error, args.json)))
+}
+
+/// Opens the file, connects, and stores.
+async fn attempt(
+    args: &Args,
+    target: &Target,
+    trace: &ScheduleTrace,
+    interrupt: &Interrupt,
+    known: &mut Known<'_>,
+) -> Result<()> {
+    let (file, opened) = open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    known.size = Some(opened.len());
     let connection = tokio::select! {
-        connection = args.client.connect(&target.host, &args.algorithms, &trace) => connection?,
+        connection = args.client.connect(&target.host, &args.algorithms, trace) => connection?,
         () = interrupt.wait() => bail!("interrupted"),
     };
     let outcome = tokio::select! {
-        outcome = store(args, &target, (file, opened), &connection) => outcome,
+        outcome = store(args, target, (file, opened), &connection, known) => outcome,
         () = interrupt.wait() => Err(anyhow!("interrupted; {KEPT}")),
         error = args.client.unheard(&connection) => Err(error.context(KEPT)),
     };
+    known.stats = Some(connection.stats());
     client::goodbye(&connection).await;
-    trace.finish(outcome)
+    outcome
 }
 
 /// The error of a frame that is not the answer. What a server does not find for a file that it is to store is the folder.
@@ -162,14 +177,21 @@ async fn ask(args: &Args, path: &str, size: u64, connection: &Connection) -> Res
 }
 
 /// Stores over an open connection.
-async fn store(args: &Args, target: &Target, (file, opened): (File, Metadata), connection: &Connection) -> Result<()> {
+async fn store(
+    args: &Args,
+    target: &Target,
+    (file, opened): (File, Metadata),
+    connection: &Connection,
+    known: &mut Known<'_>,
+) -> Result<()> {
     let size = opened.len();
     let Asked { started, mut send, mut receive, have, hash } = ask(args, &target.path, size, connection).await?;
+    known.started = Some(started);
     let outgoing = tokio::select! {
         outgoing = while_wanted(move |wanted| Outgoing::new(file, opened, have, hash, wanted)) => outgoing??,
         _ = connection.closed() => return Err(given_up(connection, Err(ReadError::Ended), &target.path).await),
     };
-    let from = outgoing.from();
+    let from = *known.resumed_from.insert(outgoing.from());
     if from > 0 {
         output::note(format_args!("Going on after {:.1} that the server has.", manypath_core::Bytes::new(from)));
     }

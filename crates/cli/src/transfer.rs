@@ -1,17 +1,17 @@
 //! What `get` and `put` share: the checks on the way, the outcome, and how it is told.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use manypath_core::Bytes;
-use manypath_quic::{CloseReason, Connection, PathState, PathStats};
+use manypath_quic::{CloseReason, Connection, ConnectionStats, PathState, PathStats};
 use serde::Serialize;
 
 use crate::CheckFailed;
 use crate::files::Hash;
 use crate::files::wire::{Frame, ReadError, Refusal};
-use crate::output::{self, rounded};
+use crate::output::{self, ReaderGone, rounded};
 use crate::progress::{Side, mbps};
 
 /// A finished transfer, as in the JSON output.
@@ -45,6 +45,72 @@ struct PathOutcome {
     error: Option<String>,
 }
 
+/// A transfer that failed, as in the JSON output: the keys of [`Outcome`] that make sense, `null` where a value is not known.
+#[derive(Debug, Serialize)]
+struct FailedOutcome {
+    file: String,
+    size: Option<u64>,
+    resumed_from: Option<u64>,
+    seconds: Option<f64>,
+    paths: Vec<PathOutcome>,
+    error: String,
+}
+
+/// What is known of a transfer while it runs: what there is to tell if it fails.
+#[derive(Debug)]
+pub(crate) struct Known<'a> {
+    file: &'a Path,
+    side: Side,
+    /// When it was asked for.
+    pub(crate) started: Option<Instant>,
+    pub(crate) size: Option<u64>,
+    pub(crate) resumed_from: Option<u64>,
+    /// What the connection has carried.
+    pub(crate) stats: Option<ConnectionStats>,
+}
+
+impl<'a> Known<'a> {
+    /// Nothing but the file on this side, and which side that is.
+    pub(crate) const fn new(file: &'a Path, side: Side) -> Self {
+        Self { file, side, started: None, size: None, resumed_from: None, stats: None }
+    }
+
+    /// Writes what is known of a transfer that failed, if that is wanted as JSON; returns why it failed.
+    pub(crate) fn failed(&self, error: anyhow::Error, json: bool) -> anyhow::Error {
+        if json && !error.is::<ReaderGone>() {
+            let elapsed = self.started.map(|started| started.elapsed());
+            let paths = self.stats.as_ref().map(|stats| path_outcomes(stats, self.side, elapsed.unwrap_or_default()));
+            let outcome = FailedOutcome {
+                file: self.file.display().to_string(),
+                size: self.size,
+                resumed_from: self.resumed_from,
+                seconds: elapsed.map(|elapsed| rounded(elapsed.as_secs_f64(), 3)),
+                paths: paths.unwrap_or_default(),
+                error: crate::told(&error),
+            };
+            // Where it cannot be written the exit code and standard error say it.
+            let _ = output::json(&outcome);
+        }
+        error
+    }
+}
+
+/// What each path carried in `elapsed`.
+fn path_outcomes(stats: &ConnectionStats, side: Side, elapsed: Duration) -> Vec<PathOutcome> {
+    let told = stats.paths.iter().enumerate().filter(|(_, path)| has_served(path));
+    let paths = told.map(|(index, path)| {
+        let bytes = side.bytes(stats, index);
+        PathOutcome {
+            name: path.name.clone(),
+            bytes,
+            goodput_mbps: rounded(mbps(bytes, elapsed), 3),
+            srtt_ms: path.srtt.map(|srtt| rounded(srtt.as_secs_f64() * 1e3, 3)),
+            error: path.last_error.clone(),
+        }
+    });
+    paths.collect()
+}
+
 /// What is known when a transfer has succeeded.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
@@ -60,18 +126,6 @@ pub(crate) struct Facts<'a> {
 impl Facts<'_> {
     /// Tells the user.
     pub(crate) fn report(&self, connection: &Connection, json: bool) -> Result<()> {
-        let stats = connection.stats();
-        let told = stats.paths.iter().enumerate().filter(|(_, path)| has_served(path));
-        let paths = told.map(|(index, path)| {
-            let bytes = self.side.bytes(&stats, index);
-            PathOutcome {
-                name: path.name.clone(),
-                bytes,
-                goodput_mbps: rounded(mbps(bytes, self.elapsed), 3),
-                srtt_ms: path.srtt.map(|srtt| rounded(srtt.as_secs_f64() * 1e3, 3)),
-                error: path.last_error.clone(),
-            }
-        });
         let outcome = Outcome {
             file: self.file.display().to_string(),
             size: self.size,
@@ -80,7 +134,7 @@ impl Facts<'_> {
             goodput_mbps: rounded(mbps(self.size - self.resumed_from, self.elapsed), 3),
             sha256: self.hash.to_string(),
             retransmitted_bytes: self.retransmitted,
-            paths: paths.collect(),
+            paths: path_outcomes(&connection.stats(), self.side, self.elapsed),
         };
         if json {
             output::json(&outcome)?;

@@ -97,7 +97,11 @@ fn a_client_waits_for_a_server_no_longer_than_it_was_told() {
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let (address, pin) = (nobody.local_addr().unwrap().to_string(), "0".repeat(64));
     let with = |more: &[&str]| run([&["perf", "-c", &address, "--pin", &pin, "--path", "127.0.0.1"], more].concat());
-    with(&["--timeout", "200ms"]).fails_with(&["no path came up within 200ms"]);
+    let said = with(&["--timeout", "200ms", "--json"]);
+    said.fails_with(&["no path came up within 200ms"]);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert!(report["error"].as_str().unwrap().contains("no path came up within 200ms"), "{report}");
+    assert!(report["end"].is_null() && report["intervals"] == serde_json::json!([]), "{report}");
     with(&["--target-rate", "8Mbit"]).fails_with(&["write --cost PATH=COST"]);
 }
 
@@ -159,6 +163,9 @@ fn perf_measures_both_ways_by_path() {
     for more in [&["-P", "3"][..], &["-R"]] {
         let report = said(perf(&server, more)).json();
         assert_eq!(report["start"]["reverse"], more == ["-R"]);
+        let names = ["cc", "sched"].map(|key| report["start"][key].as_str());
+        let own = [Some("cubic"), Some("minrtt:rescue=on")];
+        assert_eq!(names, if more == ["-R"] { [None; 2] } else { own });
         let intervals = report["intervals"].as_array().unwrap();
         // One every 250 ms, for as long as it took.
         let most = report["end"]["seconds"].as_f64().unwrap() / 0.25 + 2.0;

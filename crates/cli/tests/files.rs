@@ -52,6 +52,27 @@ fn get_and_put_report_in_json() {
 }
 
 #[test]
+fn a_transfer_that_fails_reports_in_json_what_is_known() {
+    let place = Place::new();
+    place.file("f", 1000);
+    let server = Server::start(&place, &[]);
+    let report = |said: &support::Said| serde_json::from_str::<serde_json::Value>(&said.out).unwrap();
+    let get = said(server.get("nothing", &place.path("g")));
+    get.fails_with(&["the server has no file 'nothing'"]);
+    let told = report(&get);
+    assert!(told["error"].as_str().unwrap().contains("the server has no file 'nothing'"), "{told}");
+    assert!(told["file"].as_str().unwrap().ends_with("/g") && told["size"].is_null(), "{told}");
+    assert!(told["seconds"].is_number() && told["paths"][0]["name"] == "lo", "{told}");
+    let put = said(server.put(&place.path("f"), "h"));
+    put.fails_with(&["read-only"]);
+    let told = report(&put);
+    assert!(told["error"].as_str().unwrap().contains("read-only") && told["size"] == 1000, "{told}");
+    let absent = said(server.put(&place.path("absent"), "h"));
+    absent.fails_with(&["cannot read"]);
+    assert_eq!(report(&absent)["paths"], serde_json::json!([]));
+}
+
+#[test]
 fn empty_files_and_replaced_files() {
     let place = Place::new();
     place.file("served/empty", 0);
