@@ -16,6 +16,7 @@ use manypath_emu::tun::TunConfig;
 use manypath_scenario::{Document, Override};
 
 use self::registry::Name;
+use crate::sim::parse_seed;
 
 /// Emulate the links of a scenario in real time, between two network namespaces, for any program
 ///
@@ -57,7 +58,7 @@ struct LinkArgs {
     name: Option<Name>,
 
     /// Seed of the links' randomness: losses and jitter
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = parse_seed)]
     seed: u64,
 
     /// Replace a value of the file: KEY, link.NAME.KEY, connection.NAME.KEY; without NAME in all of them

@@ -8,6 +8,8 @@ mod topologies;
 
 use anyhow::Result;
 
+pub(crate) use run::parse_seed;
+
 use crate::interrupt::Interrupt;
 use crate::output;
 

@@ -72,8 +72,8 @@ struct FileArgs {
 
 #[derive(Debug, clap::Args)]
 struct NumArgs {
-    /// How much fairness counts: 0 is throughput, 1 proportional fairness, large ones come near to max-min fairness
-    #[arg(long, default_value_t = 1.0, value_parser = parse_alpha)]
+    /// How much fairness counts, from 0 to 8: 0 is throughput, 1 proportional fairness, large ones come near to max-min fairness
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_parser = parse_alpha)]
     alpha: f64,
 
     #[command(flatten)]
@@ -83,7 +83,7 @@ struct NumArgs {
 #[derive(Debug, clap::Args)]
 struct FluidArgs {
     /// How full the drop-tail queues are, for round-trip times
-    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value = "50%", allow_hyphen_values = true, value_parser = parse_share)]
     queues: f64,
 
     #[command(flatten)]

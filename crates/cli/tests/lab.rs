@@ -247,6 +247,8 @@ fn what_cannot_be_done_is_said() {
         (&["run", "nothing"][..], "there is no experiment 'nothing'"),
         (&["run"], "required arguments"),
         (&["run", "small", "--seeds", "4000000000"], "is not in"),
+        (&["run", "small", "--seeds", "-1"], "is not in"),
+        (&["validate", "--docs", "no/folder/page.md"], "there is no folder no/folder"),
         (&["run", "small", "--engine", "abacus"], "there is no engine 'abacus'"),
         (&["show", "small", "--case", "cc=reno"], "small has no cc 'reno'; there are mpcc-loss, lia"),
         (&["compare", "lia", "mpcc-loss"], "has been run has both 'lia' and 'mpcc-loss'"),

@@ -101,7 +101,7 @@ fn a_template_runs_as_it_is_written() {
         said(command)
     };
     assert_eq!(new(&["--topology", "mpcc-3c"]).code, Some(0));
-    new(&[]).fails_with(&["cannot make", "exists"]);
+    new(&[]).fails_with(&["mine.toml is there already", "another name"]);
     let mut command = manypath(["sim", "run"]);
     command.arg(&file).args(["--json", "--seed", "7", "--set", SHORT, "--set", NO_WARMUP]);
     let report = said(command).json();
@@ -160,10 +160,16 @@ fn mistakes_are_named_with_their_place_and_remedy() {
     let with = |more: &[&str]| run([&["sim", "run"], more].concat());
     with(&["/does/not/exist"]).fails_with(&["cannot read /does/not/exist"]);
     with(&["/dev/zero"]).fails_with(&["no ordinary file"]);
-    with(&["--set", "duration=5"]).fails_with(&["duration=5:1:10", "has no unit: write"]);
+    with(&["--set", "duration=5"]).fails_with(&["duration=5:1:10", "has no unit: write 5s"]);
+    with(&["--set", "link.nope.rate=5Mbit", "--set", "topology=mpcc-3c"])
+        .fails_with(&["no link 'nope'", "there are link1, link2"]);
     with(&["--set", "connection.cc=none"]).fails_with(&["built-in.toml:7", "no algorithm is called 'none'", "cubic"]);
     with(&["--set", "link.loss=1%"]).fails_with(&["link.loss=1%:1:6", "no [[link]] table", "link.NAME.KEY"]);
-    with(&["--seed", "18446744073709551615"]).fails_with(&["is not in"]);
+    for seed in ["18446744073709551615", "-1"] {
+        with(&["--seed", seed]).fails_with(&["for '--seed <N>'", "a whole number from 0 to 4611686018427387904"]);
+    }
+    with(&["--seeds", "-1"]).fails_with(&["is not in"]);
+    with(&["--parquet", "/dev/null"]).fails_with(&["/dev/null is no folder", "--parquet"]);
     with(&["--seeds", "1000000000"]).fails_with(&["is not in"]);
     with(&["--plot", "run.pdf"]).fails_with(&["write FILE.svg"]);
     // As many time series as are refused where the scenario asks for them.
@@ -176,13 +182,16 @@ fn mistakes_are_named_with_their_place_and_remedy() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = manypath(["sim", "topologies"]);
     command.stdout(full).stderr(Stdio::piped());
-    let said: support::Said = command.spawn().unwrap().wait_with_output().unwrap().into();
-    said.fails_with(&["cannot write to standard output: No space left"]);
+    let full: support::Said = command.spawn().unwrap().wait_with_output().unwrap().into();
+    full.fails_with(&["cannot write to standard output: No space left"]);
     let mut command = manypath(["sim", "run", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"duration = \"1s\"\nspeed = 3\n").unwrap();
-    let said: support::Said = child.wait_with_output().unwrap().into();
-    said.fails_with(&["standard input:2:1", "unknown field `speed`"]);
+    let unknown: support::Said = child.wait_with_output().unwrap().into();
+    unknown.fails_with(&["standard input:2:1", "unknown field `speed`"]);
+    let mut command = manypath(["sim", "run", "-"]);
+    command.stdin(std::fs::File::open("/").unwrap());
+    said(command).fails_with(&["cannot read standard input: Is a directory"]);
 }
 
 #[test]
@@ -263,6 +272,7 @@ fn decisions_are_traced_and_drawn() {
     assert!(svg.contains("data sequence number (kB)") && svg.contains(">subflow 1<"), "{svg}");
     draw(&["--connection", "phone"]).fails_with(&["nothing was sent", "the trace has multipath"]);
     draw(&["--from", "9s"]).fails_with(&["nothing was sent in that time"]);
+    draw(&["--from", "2s", "--to", "1s"]).fails_with(&["--to 1s is not after --from 2s"]);
     let mut nonsense = manypath(["sim", "plot-schedule", "/dev/null", "-o"]);
     nonsense.arg(&drawing);
     said(nonsense).fails_with(&["/dev/null is no trace of decisions"]);

@@ -70,8 +70,11 @@ fn what_theory_leaves_out_is_said() {
 fn questions_without_an_answer_say_why() {
     let place = Place::new();
     let file = figure_3c(&place, "cubic");
-    ask("fluid", &file, &[]).fails_with(&["no fluid model of 'cubic', the controller of 'mp'", "lia"]);
-    ask("num", &file, &["--alpha", "9"]).fails_with(&["from 0 to 8"]);
+    ask("fluid", &file, &[])
+        .fails_with(&["no fluid model of 'cubic', the controller of 'mp'", "--set connection.mp.cc=lia"]);
+    for alpha in ["9", "-1"] {
+        ask("num", &file, &["--alpha", alpha]).fails_with(&["from 0 to 8"]);
+    }
     ask("fluid", &file, &["--queues", "half"]).fails_with(&["0% to 100%"]);
     ask("lmmf", &file, &["--set", "connection.cc"]).fails_with(&["KEY=VALUE"]);
     ask("lmmf", &place.path("none.toml"), &[]).fails_with(&["cannot read"]);

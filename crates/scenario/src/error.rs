@@ -32,6 +32,11 @@ fn other_table(line: usize) -> String {
     if line == 0 { String::new() } else { format!(", the other one in line {line}") }
 }
 
+/// Who misspelt the name of a link reads here what there is.
+fn beside(known: &str) -> String {
+    if known.is_empty() { String::new() } else { format!(", new beside {known},") }
+}
+
 /// What is wrong with a scenario; each message says what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,7 +66,7 @@ pub enum Problem {
     /// An override changes a table that the file does not have.
     #[error("there is no {kind} '{name}' to change; there are {known}")]
     UnknownTable {
-        /// `connection` or `source`.
+        /// `link`, `connection` or `source`.
         kind: String,
         /// What was given.
         name: String,
@@ -119,6 +124,18 @@ pub enum Problem {
     Missing {
         /// What.
         what: String,
+        /// The key.
+        key: &'static str,
+        /// What to write.
+        remedy: &'static str,
+    },
+    /// A link that is not there before, and not described in full.
+    #[error("link '{name}'{} needs '{key}': {remedy}", beside(known))]
+    NewLink {
+        /// The link.
+        name: String,
+        /// What there is.
+        known: String,
         /// The key.
         key: &'static str,
         /// What to write.

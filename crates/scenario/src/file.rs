@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::units::{AQueue, ARate, AShare, ASize, ASpan, AnAlgorithm, Located, Text, Timing};
+use crate::units::{AMoment, AQueue, ARate, AShare, ASize, ASpan, AnAlgorithm, Located, Text, Timing};
 
 /// A scenario: a network, what runs over it, and for how long.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -14,9 +14,9 @@ pub(crate) struct File {
     /// What the scenario is called in reports; the file's name without one.
     pub(crate) name: Option<Located<String>>,
     /// Simulated time.
-    pub(crate) duration: Located<Text<ASpan>>,
+    pub(crate) duration: Located<Text<AMoment>>,
     /// Time at the start that summaries leave out.
-    pub(crate) warmup: Option<Located<Text<ASpan>>>,
+    pub(crate) warmup: Option<Located<Text<AMoment>>>,
     /// Interval of time series; none are recorded without it.
     pub(crate) sample: Option<Located<Text<ASpan>>>,
     /// A named topology: its links, and its roles for connections.
@@ -117,7 +117,7 @@ fn usual_weight() -> f64 {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ChangeTable {
     /// When.
-    pub(crate) at: Text<ASpan>,
+    pub(crate) at: Text<AMoment>,
     /// New rate; zero is an outage.
     pub(crate) rate: Option<Text<ARate>>,
     /// New propagation delay.
@@ -192,7 +192,7 @@ pub(crate) struct ConnectionTable {
     /// An application that is busy for a while and silent for a while.
     pub(crate) on_off: Option<OnOffTable>,
     /// When it starts.
-    pub(crate) start: Option<Text<ASpan>>,
+    pub(crate) start: Option<Text<AMoment>>,
     /// It starts up to this much later, drawn evenly: every seed has its own time.
     pub(crate) start_spread: Option<Text<ASpan>>,
     /// How long after the subflow before it each subflow joins, where its path says nothing else; at once without it.
@@ -200,7 +200,7 @@ pub(crate) struct ConnectionTable {
     /// Each subflow joins up to this much later, drawn evenly: every seed has its own times.
     pub(crate) join_spread: Option<Text<ASpan>>,
     /// When it stops writing; what is in its send buffer then is still sent.
-    pub(crate) stop: Option<Text<ASpan>>,
+    pub(crate) stop: Option<Text<AMoment>>,
     /// Size of a full data packet on the wire, from the IP header on.
     pub(crate) packet: Option<Text<ASize>>,
     /// What of it is neither payload nor record header.
@@ -330,7 +330,7 @@ pub(crate) struct SourceTable {
     /// Busy and silent times, exponential; always on without it.
     pub(crate) on_off: Option<BusyTable>,
     /// When it starts.
-    pub(crate) start: Option<Text<ASpan>>,
+    pub(crate) start: Option<Text<AMoment>>,
     /// When it stops.
-    pub(crate) stop: Option<Text<ASpan>>,
+    pub(crate) stop: Option<Text<AMoment>>,
 }

@@ -110,6 +110,13 @@ impl<'a> Places<'a> {
         }
         let at = span.start;
         let after = self.bases.partition_point(|base| *base <= at);
+        if let Problem::NewLink { name, known, .. } = &problem
+            && after > 0
+            && !known.is_empty()
+        {
+            // Nobody describes a new link by single values.
+            problem = Problem::UnknownTable { kind: "link".to_owned(), name: name.clone(), known: known.clone() };
+        }
         let (file, line, before) = match after.checked_sub(1) {
             Some(index) => {
                 let given = &self.overrides[index];
@@ -177,12 +184,17 @@ impl Document {
 
 /// Why a file could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}", path.display())]
+#[error("cannot read {}", called(path))]
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
     /// Why.
     pub source: io::Error,
+}
+
+/// A file as errors call it.
+fn called(path: &FilePath) -> String {
+    if path == FilePath::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// The text of a file of at most `limit` bytes. What is no ordinary file is refused: it may have no end.

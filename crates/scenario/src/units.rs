@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::str::FromStr;
 use std::borrow::Cow;
 
-use manypath_core::{AlgorithmSpec, Bytes, Duration, Rate};
+use manypath_core::{AlgorithmSpec, Bytes, Duration, ParseUnitError, Rate};
 use manypath_link::QueueLimit;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error, Visitor};
@@ -117,6 +117,26 @@ macro_rules! written {
 written!(ARate, Rate, "a rate", "\"20Mbit\"");
 written!(ASize, Bytes, "a size", "\"64KiB\"");
 written!(ASpan, Duration, "a duration", "\"30ms\"");
+
+/// A time in the course of a run. Who leaves out the unit most likely means seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AMoment;
+
+impl Written for AMoment {
+    type Value = Duration;
+    const NAME: &'static str = "a time";
+    const EXAMPLE: &'static str = "\"10s\"";
+
+    fn read(text: &str) -> Result<Duration, String> {
+        text.parse().map_err(|error| match error {
+            ParseUnitError::MissingUnit { text, .. } => {
+                let example = format!("{}s", text.trim());
+                ParseUnitError::MissingUnit { text, example }.to_string()
+            }
+            other => other.to_string(),
+        })
+    }
+}
 
 /// A controller or scheduler with its parameters.
 #[derive(Clone, Copy, Debug)]

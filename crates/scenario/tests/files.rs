@@ -303,13 +303,16 @@ fn overrides_replace_values_and_obey_the_same_rules() {
     assert_eq!(scenario.sources[0].on_off.unwrap().0, manypath_core::Duration::from_secs(7));
     for (given, message) in [
         ("connection.phone.speed=3", "connection.phone.speed=3:1:18: unknown field `speed`"),
-        ("duration=5", "duration=5:1:10: '5' has no unit"),
+        ("duration=5", "duration=5:1:10: '5' has no unit: write 5s"),
         ("link.wifi.rate=fast", "link.wifi.rate=fast:1:16: 'fast' does not start with a number"),
         (
             "connection.nobody.cc=lia",
             "connection.nobody.cc=lia:1:12: there is no connection 'nobody' to change; there are phone",
         ),
-        ("link.nothing.loss=1%", "link.nothing.loss=1%:1:6: link 'nothing', new beside wifi, lte, needs 'rate'"),
+        (
+            "link.nothing.rate=5Mbit",
+            "link.nothing.rate=5Mbit:1:6: there is no link 'nothing' to change; there are wifi, lte",
+        ),
         ("duration='", "duration=':1:10: ''' does not start with a number"),
         ("wind=strong", "wind=strong:1:1: unknown field `wind`"),
     ] {

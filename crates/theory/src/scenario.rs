@@ -61,7 +61,10 @@ pub enum ReadingError {
         rate: Rate,
     },
     /// A controller has no fluid model.
-    #[error("there is no fluid model of '{cc}', the controller of '{connection}'; there are models of {MODELS}")]
+    #[error(
+        "there is no fluid model of '{cc}', the controller of '{connection}'; there are models of {MODELS}: choose one of \
+         them, as with --set connection.{connection}.cc=lia"
+    )]
     NoModel {
         /// The connection.
         connection: String,

@@ -43,7 +43,7 @@ pub(super) struct Args {
     jobs: Option<NonZeroUsize>,
 
     /// Runs of each case, in place of the experiment's own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SEEDS))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=MAX_SEEDS))]
     seeds: Option<u32>,
 
     /// What carries out the runs: sim, theory, quic or kernel; each experiment's first one without it

@@ -20,11 +20,11 @@ use crate::{CheckFailed, output};
 )]
 pub(super) struct Args {
     /// Length of each run in seconds
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(4..=600))]
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(4..=600))]
     seconds: u32,
 
     /// Runs of each scenario
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     seeds: u32,
 
     /// Write the table to this file too, in the place of its section there
@@ -43,6 +43,8 @@ pub(super) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
 }
 
 fn work(args: &Args) -> Result<()> {
+    // Before the runs, which take minutes.
+    args.docs.as_deref().map_or(Ok(()), |path| output::check_folder_of(path, "--docs"))?;
     let bar = ProgressBar::new(comparisons() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos} of {len}  {elapsed} so far, {eta} left") {
         bar.set_style(style.progress_chars("=> "));

@@ -1,10 +1,10 @@
 //! `sim new`: a scenario to begin with.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use manypath_scenario::{template, topologies, topology};
 
 use crate::output;
@@ -30,7 +30,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let Some(path) = &args.file else {
         return output::line(text.trim_end());
     };
-    let mut file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
+    let mut file = File::create_new(path).map_err(|error| match error.kind() {
+        // There may be days of work in it.
+        ErrorKind::AlreadyExists => anyhow!("{} is there already: choose another name, or delete it", path.display()),
+        _ => anyhow::Error::new(error).context(format!("cannot make {}", path.display())),
+    })?;
     file.write_all(text.as_bytes()).map_err(|error| {
         // The half of it would be in the way of the next attempt.
         let _ = std::fs::remove_file(path);

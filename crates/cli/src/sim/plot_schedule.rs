@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use manypath_output::{ScheduleView, schedule_figure, write_file};
 
 use crate::client::parse_duration;
@@ -39,6 +39,11 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if let Some(to) = args.to
+        && to <= args.from
+    {
+        bail!("--to {to:?} is not after --from {:?}: there is no time between them", args.from);
+    }
     let view = ScheduleView {
         connection: args.connection.clone(),
         from_s: args.from.as_secs_f64(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manypath_core::Time;
 use manypath_output::{Backpressure, TraceFile};
@@ -38,12 +38,12 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 
     /// The seed of everything random, or the first of several
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=LAST_SEED))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = parse_seed)]
     seed: u64,
 
     /// Run with so many seeds, counted from --seed; the table shows means and ranges. Where nothing is random all are the
     /// same: `start-spread` in the scenario has each seed start its connections at other times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SEEDS))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=MAX_SEEDS))]
     seeds: Option<u32>,
 
     /// How many runs at once; as many as there are processors without it
@@ -69,6 +69,12 @@ pub(crate) struct Args {
     /// Write a line for every scheduling decision; `manypath sim plot-schedule` draws them
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     trace_schedule: Option<PathBuf>,
+}
+
+/// Reads a seed.
+pub(crate) fn parse_seed(text: &str) -> Result<u64, String> {
+    let seed = text.parse().ok().filter(|seed| *seed <= LAST_SEED);
+    seed.ok_or_else(|| format!("a seed is a whole number from 0 to {LAST_SEED}"))
 }
 
 impl Args {
@@ -118,6 +124,9 @@ fn simulate(args: &Args, stop: &AtomicBool) -> Result<()> {
     args.plot.as_deref().map_or(Ok(()), |path| output::check_folder_of(path, "--plot"))?;
     if let Some(folder) = &args.parquet {
         // Before the simulation, which may be long.
+        if folder.exists() && !folder.is_dir() {
+            bail!("{} is no folder: choose another place with --parquet", folder.display());
+        }
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
     if args.plot.is_some() && scenario.sample.is_none() {

@@ -212,7 +212,8 @@ struct Times {
 
 fn times(table: &ConnectionTable) -> Result<Times, Problem> {
     let span = |given: Option<Text<ASpan>>| given.map_or(Duration::ZERO, |span| span.0);
-    let (start, start_spread, join_spread) = (span(table.start), span(table.start_spread), span(table.join_spread));
+    let start = table.start.map_or(Duration::ZERO, |start| start.0);
+    let (start_spread, join_spread) = (span(table.start_spread), span(table.join_spread));
     if let Some(Text(stop)) = table.stop
         && stop <= start + start_spread
     {

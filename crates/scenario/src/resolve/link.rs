@@ -17,11 +17,9 @@ const LISTED: usize = 20;
 /// A link that is none of `others`: it must say rate, delay and queue.
 pub(super) fn new_link(table: &LinkTable, others: &[Link]) -> Result<Link, Problem> {
     let missing = |key, remedy| {
-        // Who misspelt the name of one of them reads it here.
         let names: Vec<_> =
             others.iter().map(|link| link.name.as_str()).filter(|name| ways_back(name) == 0).take(LISTED).collect();
-        let beside = if names.is_empty() { String::new() } else { format!(", new beside {},", names.join(", ")) };
-        Problem::Missing { what: format!("link '{}'{beside}", table.name), key, remedy }
+        Problem::NewLink { name: table.name.clone(), known: names.join(", "), key, remedy }
     };
     if table.rate.is_none() && table.trace.is_none() {
         return Err(missing("rate", "write rate = \"100Mbit\", or trace = \"FILE\""));
