@@ -115,6 +115,18 @@ fn an_experiment_is_run_once_and_judged() {
     );
     assert!(folder.path().join("docs/results/small-2.svg").is_file());
 
+    // A page of some experiments says how these were run.
+    let other = EXPERIMENT.replace("paper = \"mpcc\"", "paper = \"tccc\"");
+    std::fs::write(folder.path().join("experiments/other.toml"), other).unwrap();
+    lab(&["run", "other", "--case", "cc=lia", "--seeds", "1"]);
+    for (names, here) in [(&["small"][..], [true, false]), (&["other"], [false, true]), (&[], [true, true])] {
+        lab(&[&["report"], names].concat());
+        let page = std::fs::read_to_string(folder.path().join("lab-report.html")).unwrap();
+        let told = ["lab run small --jobs 2", "lab run other --case"].map(|command| page.contains(command));
+        assert_eq!(told, here, "{names:?}");
+    }
+    std::fs::remove_file(folder.path().join("experiments/other.toml")).unwrap();
+
     let shown = lab(&["show", "small", "--case", "cc=lia"]);
     let scenario = folder.path().join("one.toml");
     std::fs::write(&scenario, &shown.stdout).unwrap();

@@ -79,8 +79,17 @@ fn facts(args: &Args, sections: &[Section<'_>]) -> Result<Facts> {
     let codes: Vec<String> = codes.collect();
     let modes: Vec<&str> = sections.iter().map(|section| section.mode.as_str()).collect();
     let made = log(&args.place)?.into_iter().filter(|line| modes.iter().any(|mode| line.starts_with(mode)));
+    let shown = |line: &String| args.names.is_empty() || sections.iter().any(|section| is_of(line, section.experiment));
     Ok(Facts {
         versions: format!("manypath {}; code: {}.", env!("CARGO_PKG_VERSION"), codes.join(", ")),
-        made: made.collect(),
+        made: made.filter(shown).collect(),
     })
+}
+
+/// Whether a line of the log is of a command that ran this experiment.
+fn is_of(line: &str, experiment: &Experiment) -> bool {
+    // The length first; at the end what came of it.
+    let command = line.split(": ").nth(1).unwrap_or_default();
+    let names = [&experiment.id, &experiment.paper, &experiment.runs_of].map(String::as_str);
+    command.split_whitespace().any(|word| word == "--all" || names.contains(&word))
 }
