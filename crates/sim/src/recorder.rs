@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use manypath_cc::Probe;
-use manypath_core::{Bytes, Duration, Rate, SubflowId, SubflowView, jain_index};
+use manypath_core::{Bytes, Duration, Rate, SubflowId, SubflowView, Time, jain_index};
 use manypath_scenario::Scenario;
 use manypath_session::Session;
 
 use crate::causes::Causes;
 use crate::engine::Simulation;
 use crate::meter::Meter;
+use crate::report::summary::seconds;
 use crate::series::{ConnectionSeries, DropSeries, LinkSeries, Series, SubflowSeries};
 use crate::snapshot::{ConnectionCounts, Snapshot, SubflowCounts};
 use crate::tally::{Sum, Tally};
@@ -64,7 +65,7 @@ impl Recorder {
     pub(crate) fn sample(&mut self, simulation: &mut Simulation) {
         let now = Snapshot::take(simulation);
         let held = self.series.time_s.len();
-        self.series.time_s.push(now.at.as_secs_f64());
+        self.series.time_s.push(seconds(now.at.since(Time::ZERO)));
         let mut goodputs = Vec::new();
         for (index, series) in self.series.connections.iter_mut().enumerate() {
             let (counts, none) = (&now.connections[index], ConnectionCounts::default());

@@ -69,6 +69,7 @@ fn series_add_up_to_summaries() {
     let (connection, series) = (&report.connections[0], report.series.as_ref().unwrap());
     let of = &series.connections[0];
     let count = series.time_s.len();
+    assert_eq!(series.time_s[5].to_string(), "0.3", "times are as people write them");
     assert_eq!(count, 200);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;

@@ -77,7 +77,7 @@ fn links_sentence() -> String {
 
 fn table(out: &mut String, outcomes: &[Outcome]) {
     out.push_str(
-        "<table><thead><tr><th>controller<th>scheduler<th>paths<th>time s<th>goodput Mbit/s<th>share of links\
+        "<table><thead><tr><th>controller<th>scheduler<th>paths<th>time s<th>goodput Mbit/s<th>of links\
          <th>vs sum<th>retransmitted<th>SHA-256</tr></thead><tbody>",
     );
     for o in outcomes {

@@ -37,7 +37,7 @@ pub(crate) fn report(scenario: &Scenario, seed: u64, mut simulation: Simulation)
 }
 
 /// Seconds as people wrote them: what `0.1s` was is 0.1, which a product with 1e-9 would not be.
-fn seconds(span: Duration) -> f64 {
+pub(crate) fn seconds(span: Duration) -> f64 {
     span.as_nanos() as f64 / 1e9
 }
 
