@@ -1,5 +1,6 @@
 //! What every client command shares: paths, trust, algorithms, and opening the connection.
 
+use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,6 +8,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use clap::builder::{StringValueParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
 use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
 use manypath_quic::{
     Bind, ClientConfig, Connection, Fingerprint, MAX_TOKEN, PathConfig, PathState, PathTerms, Trust, Wish,
@@ -47,7 +51,7 @@ pub(crate) struct ClientArgs {
     ca: Option<PathBuf>,
 
     /// The access token, if the server wants one
-    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = parse_token, help_heading = "Server")]
+    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = TokenParser, help_heading = "Server")]
     token: Option<String>,
 
     /// Give up when nothing was heard for this long
@@ -196,14 +200,24 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseUnitError> {
     parse_span(text).map(Duration::from)
 }
 
-/// An access token. An empty one would let everyone in who sends none.
-pub(crate) fn parse_token(text: &str) -> Result<String, String> {
-    if text.is_empty() {
-        Err("without a token leave out --token and MANYPATH_TOKEN".to_owned())
-    } else if text.len() > MAX_TOKEN {
-        Err(format!("a token has at most {MAX_TOKEN} bytes"))
-    } else {
-        Ok(text.to_owned())
+/// Reads an access token. What is wrong with one is said without it: it is a secret.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenParser;
+
+impl TypedValueParser for TokenParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        let text = StringValueParser::new().parse_ref(command, arg, value)?;
+        let refused = |why: String| Err(clap::Error::raw(ErrorKind::ValueValidation, why).with_cmd(command));
+        // An empty one would let everyone in who sends none.
+        if text.is_empty() {
+            refused("an empty token: leave out --token and MANYPATH_TOKEN to have none\n".to_owned())
+        } else if text.len() > MAX_TOKEN {
+            refused(format!("--token or MANYPATH_TOKEN is too long: a token has at most {MAX_TOKEN} bytes\n"))
+        } else {
+            Ok(text)
+        }
     }
 }
 

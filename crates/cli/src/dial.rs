@@ -1,6 +1,7 @@
 //! A server with addresses of both families: which one is taken.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use manypath_core::Duration;
 use manypath_quic::{Bind, ClientConfig, ConnectError, Connection, PathConfig};
@@ -21,11 +22,14 @@ pub(crate) fn in_reach(servers: Vec<SocketAddr>, paths: &[PathConfig]) -> Vec<So
 }
 
 /// Tries the addresses in turn, all but the last for a short time: a name may well have an address of a family that this
-/// machine's networks do not carry or the server does not listen on.
+/// machine's networks do not carry or the server does not listen on. All together have the time to connect.
 pub(crate) async fn connect(config: &ClientConfig, servers: &[SocketAddr]) -> Result<Connection, ConnectError> {
+    let begun = Instant::now();
+    let left = || config.connect_timeout - Duration::from(begun.elapsed());
     let (&last, others) = servers.split_last().unwrap_or((&config.server, &[]));
-    for &server in others {
-        let connect_timeout = config.connect_timeout.min(FIRST_TRY);
+    for (tried, &server) in others.iter().enumerate() {
+        // Where time is short, those to come have as much of it.
+        let connect_timeout = FIRST_TRY.min(left() / (servers.len() - tried) as u64);
         match manypath_quic::connect(ClientConfig { server, connect_timeout, ..config.clone() }).await {
             Err(ConnectError::Timeout { detail, .. }) => {
                 tracing::info!(%server, detail, "silent; the next address is tried");
@@ -33,7 +37,12 @@ pub(crate) async fn connect(config: &ClientConfig, servers: &[SocketAddr]) -> Re
             done => return done,
         }
     }
-    manypath_quic::connect(ClientConfig { server: last, ..config.clone() }).await
+    let timeout = config.connect_timeout;
+    let settings = ClientConfig { server: last, connect_timeout: left(), ..config.clone() };
+    manypath_quic::connect(settings).await.map_err(|error| match error {
+        ConnectError::Timeout { detail, .. } => ConnectError::Timeout { timeout, detail },
+        error => error,
+    })
 }
 
 #[cfg(test)]
@@ -55,6 +64,13 @@ mod tests {
         let addresses = [silent.local_addr().unwrap(), server.local_addrs()[0]];
         let connection = connect(&config, &addresses).await.unwrap();
         connection.close(0, "");
+
+        let hurried = ClientConfig { connect_timeout: Duration::from_secs(2), ..config };
+        connect(&hurried, &addresses).await.unwrap().close(0, "");
+        let begun = Instant::now();
+        let error = connect(&hurried, &[addresses[0]; 2]).await.unwrap_err();
+        assert!(error.to_string().contains("within 2s"), "{error}");
+        assert!(begun.elapsed().as_secs_f64() < 3.0, "{:?}", begun.elapsed());
     }
 
     #[test]

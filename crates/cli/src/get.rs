@@ -17,7 +17,7 @@ use crate::files::store::StoreError;
 use crate::files::wire::{self, End, Frame};
 use crate::files::{Hash, while_wanted};
 use crate::interrupt::Interrupt;
-use crate::output;
+use crate::output::{self, shown};
 use crate::progress::{self, Position, Side};
 use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
@@ -71,7 +71,7 @@ fn destination(args: &Args) -> Result<PathBuf> {
 /// What the file is called by the user, or by the server.
 fn named(args: &Args) -> Result<PathBuf> {
     let name = args.target.path.rsplit('/').next().filter(|name| !matches!(*name, "" | "." | ".."));
-    let name = name.with_context(|| format!("'{}' names no file", args.target))?;
+    let name = name.with_context(|| format!("'{}' names no file", shown(&args.target)))?;
     Ok(match &args.output {
         None => PathBuf::from(name),
         Some(output) if output.as_os_str() == "-" => {
@@ -80,7 +80,7 @@ fn named(args: &Args) -> Result<PathBuf> {
         Some(output) if output.is_dir() => output.join(name),
         // A path drops such an ending: the file would get the folder's name.
         Some(output) if [&b"/"[..], b"/."].iter().any(|end| output.as_os_str().as_encoded_bytes().ends_with(end)) => {
-            bail!("there is no folder {}: make it, or choose another place with --output", output.display())
+            bail!("there is no folder {}: make it, or choose another place with --output", shown(output.display()))
         }
         Some(output) => output.clone(),
     })
@@ -88,14 +88,14 @@ fn named(args: &Args) -> Result<PathBuf> {
 
 /// Opens the part of `file`, and hashes what is there, while that is `wanted`.
 fn open(file: &Path, wanted: &dyn Fn() -> bool) -> Result<(Arriving, Sha256, u64)> {
-    let name = file.file_name().with_context(|| format!("{} names no file", file.display()))?;
+    let name = file.file_name().with_context(|| format!("{} names no file", shown(file.display())))?;
     // The complete part is renamed over what is there: over a device that would be the end of the device, for all programs.
     if file.metadata().is_ok_and(|found| !found.is_file()) {
         return Err(of_own(StoreError::NotAFile));
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority());
-    let dir = dir.with_context(|| format!("cannot open the folder {}", parent.display()))?;
+    let dir = dir.with_context(|| format!("cannot open the folder {}", shown(parent.display())))?;
     let mut arriving = Arriving::open(dir, name).map_err(of_own)?;
     let (hasher, length) = arriving.resume(u64::MAX, wanted)?;
     Ok((arriving, hasher, length))
@@ -143,7 +143,7 @@ async fn attempt(
         opened = opening => opened?,
         () = interrupt.wait() => bail!("interrupted"),
     };
-    let part = opened.with_context(|| format!("cannot write {}", file.display()))?;
+    let part = opened.with_context(|| format!("cannot write {}", shown(file.display())))?;
     let connection = tokio::select! {
         connection = args.client.connect(&args.target.host, &args.algorithms, trace) => connection,
         () = interrupt.wait() => Err(anyhow!("interrupted")),
@@ -225,7 +225,7 @@ async fn fetch(
     }
     let complete = written.sink;
     let stored = tokio::task::spawn_blocking(move || complete.commit()).await?;
-    stored.with_context(|| format!("cannot store {}", file.display()))?;
+    stored.with_context(|| format!("cannot store {}", shown(file.display())))?;
     let facts = Facts {
         file,
         size: answer.size,
@@ -258,14 +258,14 @@ async fn why(
 /// What the user can do with an incomplete file.
 fn kept_text(file: &Path, kept: io::Result<u64>) -> String {
     match kept {
-        Ok(0) => format!("{} was not fetched", file.display()),
+        Ok(0) => format!("{} was not fetched", shown(file.display())),
         Ok(length) => format!(
             "{} is incomplete; {:.1} are kept in {}{SUFFIX}, and the same command goes on from there",
-            file.display(),
+            shown(file.display()),
             manypath_core::Bytes::new(length),
-            file.display()
+            shown(file.display())
         ),
-        Err(error) => format!("{} is incomplete, and its part cannot be kept ({error})", file.display()),
+        Err(error) => format!("{} is incomplete, and its part cannot be kept ({error})", shown(file.display())),
     }
 }
 
@@ -305,7 +305,7 @@ impl Request<'_> {
             Frame::File { .. } => {
                 bail!("the server offers a part that was not asked for: use the same version on both ends")
             }
-            other => Err(transfer::unexpected(other, &format!("file '{path}'"))),
+            other => Err(transfer::unexpected(other, &format!("file '{}'", shown(path)))),
         }
     }
 }

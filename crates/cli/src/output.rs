@@ -72,6 +72,13 @@ pub(crate) fn svg_place() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// A name that others may have chosen, for people: control characters would steer a terminal.
+pub(crate) fn shown(name: impl fmt::Display) -> String {
+    let name = name.to_string();
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(escaped).collect()
+}
+
 /// A number with what it counts: `1 run`, `2 runs`.
 pub(crate) fn counted<N: fmt::Display + PartialEq + From<u8>>(number: N, one: &str, more: &str) -> String {
     let what = if number == N::from(1) { one } else { more };
@@ -93,6 +100,11 @@ mod tests {
         let error = |kind| written(Err(io::Error::from(kind))).unwrap_err();
         assert!(error(io::ErrorKind::BrokenPipe).is::<ReaderGone>());
         assert!(!error(io::ErrorKind::StorageFull).is::<ReaderGone>());
+    }
+
+    #[test]
+    fn names_do_not_steer_a_terminal() {
+        assert_eq!(shown("a \u{1b}[31m\nb\u{9b}ä"), r"a \u{1b}[31m\nb\u{9b}ä");
     }
 
     #[test]

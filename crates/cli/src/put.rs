@@ -15,7 +15,7 @@ use crate::files::outgoing::{Outgoing, SendError};
 use crate::files::wire::{self, Frame, ReadError, Refusal};
 use crate::files::{Hash, while_wanted};
 use crate::interrupt::Interrupt;
-use crate::output;
+use crate::output::{self, shown};
 use crate::progress::{self, Position, Side};
 use crate::schedule_trace::{ScheduleTrace, TraceArgs};
 use crate::target::Target;
@@ -59,9 +59,9 @@ fn target(args: &Args) -> Result<Target> {
     let mut text = args.target.clone();
     if text.ends_with('/') {
         let name = args.file.file_name().and_then(|name| name.to_str());
-        text.push_str(
-            name.with_context(|| format!("the name of {} is not UTF-8: write the whole target", args.file.display()))?,
-        );
+        text.push_str(name.with_context(|| {
+            format!("the name of {} is not UTF-8: write the whole target", shown(args.file.display()))
+        })?);
     }
     Ok(text.parse()?)
 }
@@ -100,7 +100,7 @@ async fn attempt(
     interrupt: &Interrupt,
     known: &mut Known<'_>,
 ) -> Result<()> {
-    let (file, opened) = open(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let (file, opened) = open(&args.file).with_context(|| format!("cannot read {}", shown(args.file.display())))?;
     known.size = Some(opened.len());
     let connection = tokio::select! {
         connection = args.client.connect(&target.host, &args.algorithms, trace) => connection?,
@@ -118,6 +118,7 @@ async fn attempt(
 
 /// The error of a frame that is not the answer. What a server does not find for a file that it is to store is the folder.
 fn unexpected(frame: Frame, path: &str) -> anyhow::Error {
+    let path = shown(path);
     match frame {
         Frame::Error { refusal: Refusal::NotFound, .. } => {
             anyhow!("the server has no folder for '{path}': store it elsewhere, or make the folder there")
@@ -134,7 +135,8 @@ async fn given_up(connection: &Connection, frame: Result<Frame, ReadError>, path
         Err(error) => error,
     };
     why.context(format!(
-        "file '{path}' is incomplete at the server; run the command again to go on from what has arrived"
+        "file '{}' is incomplete at the server; run the command again to go on from what has arrived",
+        shown(path)
     ))
 }
 
@@ -170,7 +172,7 @@ async fn ask(args: &Args, path: &str, size: u64, connection: &Connection) -> Res
             other => return Err(unexpected(other, path)),
         };
         if !std::mem::replace(&mut told, true) {
-            output::note(format_args!("Waiting up to {:?} for file '{path}': {message}", args.wait));
+            output::note(format_args!("Waiting up to {:?} for file '{}': {message}", args.wait, shown(path)));
         }
         tokio::time::sleep(ASK_AGAIN.min(args.wait.saturating_sub(first.elapsed()))).await;
     }
@@ -224,7 +226,7 @@ async fn store(
             let frame = Frame::Error { refusal: error.refusal(), message: error.to_string() };
             // Whether or not the server hears of it, the user does.
             let _ = wire::write(&mut send, &frame).await;
-            return Err(error).with_context(|| format!("cannot send {}", args.file.display()));
+            return Err(error).with_context(|| format!("cannot send {}", shown(args.file.display())));
         }
     };
     let answer = tokio::select! {
@@ -237,7 +239,7 @@ async fn store(
             transfer::same_hash(end.hash, hash)?;
         }
         Ok(Frame::Error { refusal: Refusal::Corrupt, message }) => {
-            return Err(CheckFailed(format!("the server refuses file '{}': {message}", target.path)).into());
+            return Err(CheckFailed(format!("the server refuses file '{}': {message}", shown(&target.path))).into());
         }
         other => return Err(given_up(connection, other, &target.path).await),
     }

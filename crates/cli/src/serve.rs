@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use manypath_quic::{Identity, Server, ServerConfig};
 use socket2::SockRef;
 
-use crate::client::{self, AlgorithmArgs, parse_token};
+use crate::client::{self, AlgorithmArgs, TokenParser};
 use crate::files::store::Store;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     writable: bool,
 
     /// Ask clients for this access token
-    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = parse_token)]
+    #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = TokenParser)]
     token: Option<String>,
 
     #[command(flatten)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::CheckFailed;
 use crate::files::Hash;
 use crate::files::wire::{Frame, ReadError, Refusal};
-use crate::output::{self, ReaderGone, rounded};
+use crate::output::{self, ReaderGone, rounded, shown};
 use crate::progress::{Side, mbps};
 
 /// A finished transfer, as in the JSON output.
@@ -141,16 +141,16 @@ impl Facts<'_> {
             return Ok(());
         }
         let verb = if self.side == Side::Sending { "Sent" } else { "Received" };
-        let size = Bytes::new(self.size);
+        let (file, size) = (shown(&outcome.file), Bytes::new(self.size));
         output::note(format_args!(
-            "{verb} {} ({size:.1}) in {:.1} s: {:.1} Mbit/s",
-            outcome.file, outcome.seconds, outcome.goodput_mbps
+            "{verb} {file} ({size:.1}) in {:.1} s: {:.1} Mbit/s",
+            outcome.seconds, outcome.goodput_mbps
         ));
         for path in &outcome.paths {
             let why = path.error.as_ref().map_or_else(String::new, |error| format!("  ({error})"));
             output::note(format_args!("  {:<12} {:>8.1} Mbit/s{why}", path.name, path.goodput_mbps));
         }
-        output::line(&format!("{}  {}", outcome.sha256, outcome.file))?;
+        output::line(&format!("{}  {file}", outcome.sha256))?;
         Ok(())
     }
 }

@@ -73,6 +73,23 @@ fn a_transfer_that_fails_reports_in_json_what_is_known() {
 }
 
 #[test]
+fn names_of_files_do_not_steer_a_terminal() {
+    let place = Place::new();
+    place.file("served/a\u{1b}[31mb", 1000);
+    let server = Server::start(&place, &[]);
+    let target = format!("{}/a\u{1b}[31mb", server.address);
+    fs::create_dir(place.path("out")).unwrap();
+    let got = run(["get", &target, "--pin", &server.pin, "-o", place.path("out").to_str().unwrap()]);
+    assert_eq!(got.code, Some(0), "{}", got.err);
+    let put = run(["put", place.path("served/a\u{1b}[31mb").to_str().unwrap(), &target, "--pin", &server.pin]);
+    put.fails_with(&[r"a\u{1b}[31mb", "read-only"]);
+    for said in [&got, &put] {
+        assert!(!said.err.contains('\u{1b}') && !said.out.contains('\u{1b}'), "{:?}", said.err);
+    }
+    assert!(got.out.ends_with("a\\u{1b}[31mb\n"), "{}", got.out);
+}
+
+#[test]
 fn empty_files_and_replaced_files() {
     let place = Place::new();
     place.file("served/empty", 0);

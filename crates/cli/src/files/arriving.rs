@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use cap_fs_ext::{FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
+use rustix::io::Errno;
 use sha2::Sha256;
 
 use super::store::StoreError;
@@ -45,7 +46,11 @@ impl Arriving {
         part.push(SUFFIX);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).follow(FollowSymlinks::No).nonblock(true);
-        let file = dir.open_with(&part, &options)?.into_std();
+        let file = dir.open_with(&part, &options).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => StoreError::LinkedPart,
+            _ => error.into(),
+        })?;
+        let file = file.into_std();
         if !file.metadata()?.is_file() {
             return Err(StoreError::NotAFile);
         }

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use cap_fs_ext::OpenOptionsSyncExt as _;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
+use rustix::io::Errno;
 
 use super::arriving::{Arriving, is_part};
 use super::wire::{MAX_PATH, Refusal};
@@ -37,9 +38,14 @@ pub(crate) enum StoreError {
     /// Nothing may be stored.
     #[error("the server is read-only: start it with --writable to allow this")]
     ReadOnly,
-    /// It is a folder or a device.
+    /// It is a folder, a device or a socket.
     #[error("it is not a regular file")]
     NotAFile,
+    /// Somebody has put a link where a part is to be.
+    #[error(
+        "a symbolic link has the name of its part, the same with '.part' at its end: remove the link, and try again"
+    )]
+    LinkedPart,
     /// The file system knows no such names.
     #[error("the name is too long for the file system, which also takes '.part' at its end while a file arrives")]
     LongName,
@@ -64,6 +70,8 @@ impl From<io::Error> for StoreError {
             io::ErrorKind::IsADirectory => Self::NotAFile,
             io::ErrorKind::InvalidFilename => Self::LongName,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
+            // Of a socket, and of a device that is not there (open(2)).
+            _ if Errno::from_io_error(&error) == Some(Errno::NXIO) => Self::NotAFile,
             _ => Self::Storage(error),
         }
     }
@@ -75,7 +83,7 @@ impl StoreError {
         match self {
             Self::BadPath(_) | Self::PartName | Self::LongName => Refusal::BadRequest,
             Self::NotFound => Refusal::NotFound,
-            Self::Forbidden | Self::ReadOnly => Refusal::Forbidden,
+            Self::Forbidden | Self::ReadOnly | Self::LinkedPart => Refusal::Forbidden,
             Self::NotAFile => Refusal::NotAFile,
             Self::Busy => Refusal::Busy,
             Self::NoSpace => Refusal::NoSpace,
@@ -203,8 +211,16 @@ mod tests {
         assert!(store.write("folder/new").is_err());
         // A link in the place of the partial file is not followed, wherever it leads.
         symlink("sub/b", served.join("x.part")).unwrap();
-        assert!(store.write("x").is_err());
+        assert!(matches!(store.write("x"), Err(StoreError::LinkedPart)));
         assert_eq!(fs::read_to_string(served.join("sub/b")).unwrap(), "inside");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_socket_is_no_file() {
+        let (outer, store) = folder();
+        let _socket = std::os::unix::net::UnixListener::bind(outer.path().join("served/socket")).unwrap();
+        assert!(matches!(store.read("socket"), Err(StoreError::NotAFile)));
     }
 
     #[test]
