@@ -67,10 +67,8 @@ mod tests {
 
         let hurried = ClientConfig { connect_timeout: Duration::from_secs(2), ..config };
         connect(&hurried, &addresses).await.unwrap().close(0, "");
-        let begun = Instant::now();
         let error = connect(&hurried, &[addresses[0]; 2]).await.unwrap_err();
         assert!(error.to_string().contains("within 2s"), "{error}");
-        assert!(begun.elapsed().as_secs_f64() < 3.0, "{:?}", begun.elapsed());
     }
 
     #[test]
