@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyType};
 use sha2::{Digest as _, Sha256};
 
-use crate::error;
 use crate::simulate::code;
 use crate::written::toml_of;
+use crate::{error, quantity};
 
 /// What errors call a scenario that comes from no file.
 const UNNAMED: &str = "scenario";
@@ -171,7 +171,7 @@ impl Scenario {
 
     /// A name for the result of a run with this seed: a hash of the scenario as it was understood, the seed, and the code
     /// that simulates. Equal keys have equal results.
-    fn key(&self, seed: u64) -> String {
+    fn key(&self, #[pyo3(from_py_with = quantity::seed)] seed: u64) -> String {
         let mut hash = Sha256::new();
         for part in [&code(), &seed.to_string(), &self.identity()] {
             hash.update((part.len() as u64).to_le_bytes());

@@ -9,20 +9,17 @@ use manypath_core::Time;
 use manypath_lab::{Engine as _, Simulator};
 use manypath_scenario::Connection;
 use manypath_sim::Observer;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 
 use crate::cc::written::{Failure, Written};
 use crate::error;
+use crate::quantity;
 use crate::result::RunResult;
 use crate::scenario::Scenario;
 
 /// How often a run looks whether the user has pressed Ctrl-C.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// Seeds are below this, so that they fit a signed number, which is what tables have.
-const SEEDS: u64 = 1 << 63;
 
 /// Version and hash of the sources that decide what a run gives.
 #[pyfunction]
@@ -39,12 +36,10 @@ pub(crate) fn code() -> String {
 pub(crate) fn simulate(
     py: Python<'_>,
     scenario: &Scenario,
-    seed: u64,
+    #[pyo3(from_py_with = quantity::seed)] seed: u64,
     controllers: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<RunResult> {
-    if seed >= SEEDS {
-        return Err(PyValueError::new_err("a seed is below 2^63"));
-    }
+    quantity::seed_of_run(seed)?;
     let checked = scenario.checked().as_ref();
     let given = match controllers {
         Some(mapping) => mapping.items()?.iter().map(|item| item.extract()).collect::<PyResult<_>>()?,

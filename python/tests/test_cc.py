@@ -46,15 +46,17 @@ def test_coupled_controllers_know_their_subflows():
         lia = create("lia")
         for id in range(subflows):
             lia.add_subflow(0.0, id, INIT)
-            lia.on_event(0.01, id, Event.Sent(0, 1000))
+            lia.on_event(0.0, id, Event.Sent(0, 1000))
+        for id in range(subflows):
             lia.on_event(0.05, id, acked(0, 0.05))
             lia.on_event(0.05, id, Event.Congestion(sent_at_s=0.04))
         before, packet = lia.limits(0).cwnd_bytes, 1
         for step in range(200):
-            now = 0.1 + step * 0.01
+            now = 0.1 + step * 0.1
             for id in range(subflows):
-                lia.on_event(now - 0.05, id, Event.Sent(packet, 1000))
-                lia.on_event(now, id, acked(packet, now))
+                lia.on_event(now, id, Event.Sent(packet, 1000))
+            for id in range(subflows):
+                lia.on_event(now + 0.05, id, acked(packet, now + 0.05))
             packet += 1
         return lia.limits(0).cwnd_bytes - before
 
@@ -148,7 +150,7 @@ def test_what_makes_no_sense():
     reno.remove_subflow(0.0, 0)
     reno.add_subflow(0.1, 0)
     with pytest.raises(TypeError):
-        reno.on_event(0.0, 0, "acked")
+        reno.on_event(0.1, 0, "acked")
     for nonsense in (-1, math.nan):
         with pytest.raises(ValueError):
             Limits(nonsense)
@@ -161,3 +163,75 @@ def test_events_are_told_apart():
     assert isinstance(event, Event.Congestion) and isinstance(event, Event) and not isinstance(event, Event.Ecn)
     assert event.sent_at_s == 0.5
     assert Limits(1000.4, 1e6) == Limits(1000, 1e6) != Limits(1000)
+
+
+NO_TIMES = (math.nan, math.inf, -math.inf, -1.0, 1e300)
+
+
+@pytest.mark.parametrize("now_s", NO_TIMES)
+def test_what_is_no_time_is_refused(now_s):
+    reno = create("reno")
+    calls = (
+        lambda: reno.add_subflow(now_s, 0),
+        lambda: reno.on_event(now_s, 0, Event.Timeout()),
+        lambda: reno.on_timer(now_s),
+        lambda: reno.remove_subflow(now_s, 0),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="now_s is"):
+            call()
+        if not reno.view:
+            reno.add_subflow(0.0, 0)
+    assert reno.view[0].state == "active"
+
+
+def test_time_does_not_go_back():
+    reno = create("reno")
+    reno.add_subflow(1.0, 0)
+    reno.on_event(2.0, 0, Event.Sent(0, 1000))
+    calls = (
+        lambda: reno.on_event(1.5, 0, Event.Sent(1, 1000)),
+        lambda: reno.on_timer(1.5),
+        lambda: reno.add_subflow(1.5, 1),
+        lambda: reno.remove_subflow(1.5, 0),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="now_s is 1.5, and was 2 before"):
+            call()
+    # What was refused did not move the clock.
+    with pytest.raises(ValueError, match="rtt_s"):
+        reno.on_event(9.0, 0, Event.Acked(0, 1000, 8.0, rtt_s=math.nan))
+    reno.on_event(2.0, 0, Event.Sent(1, 1000))
+    assert reno.view[0].in_flight_bytes == 2000
+
+
+def test_events_make_sense():
+    reno = create("reno")
+    reno.add_subflow(0.0, 0)
+    refused = [("rtt_s", Event.Acked(0, 1000, 0.0, rtt_s)) for rtt_s in NO_TIMES]
+    for sent_at_s in (*NO_TIMES, 1.1):
+        refused += [("sent_at_s", Event.Acked(0, 1000, sent_at_s, 0.1)), ("sent_at_s", Event.Lost(0, 1000, sent_at_s))]
+        refused += [("sent_at_s", Event.Congestion(sent_at_s)), ("sent_at_s", Event.Ecn(sent_at_s))]
+    refused += [("delivery_rate_bps", Event.Acked(0, 1000, 0.0, 0.1, delivery_rate_bps=bps)) for bps in (-1, math.nan)]
+    refused += [("interval_s", Event.PathReport(1, interval_s, 0.0, 0, 0.0, 0, 0)) for interval_s in NO_TIMES]
+    refused += [("mean_delay_s", Event.PathReport(1, 0.1, math.nan, 0, 0.0, 0, 0))]
+    refused += [("weight", Event.Weight(weight)) for weight in (-1, math.nan, math.inf)]
+    for name, event in refused:
+        with pytest.raises(ValueError, match=f"^{name} is "):
+            reno.on_event(1.0, 0, event)
+    with pytest.raises(ValueError, match="sent_at_s is 1.1, later than now_s, 1$"):
+        reno.on_event(1.0, 0, Event.Lost(0, 1000, 1.1))
+    view = SubflowView(0, 1000)
+    view.srtt_s = math.nan
+    with pytest.raises(ValueError, match="srtt_s is NaN"):
+        reno.on_event(1.0, 0, Event.Timeout(), view=[view])
+    assert reno.view[0].srtt_s is None
+
+
+@pytest.mark.parametrize("seed", [-1, 2**70])
+def test_a_seed_that_is_none_is_named(seed, two_paths):
+    for call in (lambda: create("reno", seed=seed), lambda: manypath.simulate(two_paths, seed), lambda: two_paths.key(seed)):
+        with pytest.raises(ValueError, match=f"seed is {seed}"):
+            call()
+    with pytest.raises(TypeError, match="seed"):
+        create("reno", seed="one")

@@ -51,7 +51,7 @@ def test_errors_are_those_of_the_parser_with_their_place():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"duration": 3}, "has no unit: write 3ms"),
+        ({"duration": 3}, "has no unit: write 3s"),
         ({"duration": ["3s"]}, "sequence|array|list"),
         ({"duration": None}, "missing field `duration`"),
         ({"topology": "none"}, "there is no topology 'none'"),

@@ -230,3 +230,21 @@ def test_files_have_the_permissions_of_files_that_people_make(result, tmp_path):
     Store(tmp_path / "store").add("key", result)
     (tmp_path / "theirs").touch()
     assert (tmp_path / "store" / "key.npz").stat().st_mode == (tmp_path / "theirs").stat().st_mode
+
+
+def test_sweeps_of_nothing_are_refused(scenarios):
+    for seeds in (0, -1, []):
+        with pytest.raises(ValueError, match="^seeds is "):
+            manypath.sweep(scenarios, seeds=seeds)
+    for nothing in ({}, []):
+        with pytest.raises(ValueError, match="^scenarios is empty"):
+            manypath.sweep(nothing)
+    with pytest.raises(ValueError, match="seed is -1"):
+        manypath.sweep(scenarios, seeds=[-1])
+
+
+def test_a_run_that_is_not_there_is_named(scenarios):
+    swept = manypath.sweep(scenarios, seeds=[1, 5])
+    with pytest.raises(KeyError, match=r"no run \('b', 1\); there are lia, olia with the seeds 1, 5"):
+        swept["b", 1]
+    assert ("b", 1) not in swept and swept.get(("lia", 2)) is None

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from typing_extensions import disjoint_base
 
 from .cc import CongestionControl
 
@@ -208,6 +209,7 @@ def simulate(
     controllers: Optional[Mapping[str, Callable[[], CongestionControl]]] = None,
 ) -> Result: ...
 
+@disjoint_base
 class Event:
     @final
     class Sent(Event):

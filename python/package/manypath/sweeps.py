@@ -75,7 +75,12 @@ class Sweep(Mapping[tuple[str, int], Result]):
         self.held = held
 
     def __getitem__(self, of: tuple[str, int]) -> Result:
-        return self._results[of]
+        try:
+            return self._results[of]
+        except KeyError:
+            labels = ", ".join(map(str, dict.fromkeys(label for label, _ in self._results)))
+            seeds = ", ".join(map(str, dict.fromkeys(seed for _, seed in self._results)))
+            raise KeyError(f"there is no run {of!r}; there are {labels} with the seeds {seeds}") from None
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self._results)
@@ -112,7 +117,11 @@ def sweep(
     Raises `SweepError` when all else is done and some runs failed.
     """
     labelled = _labelled(scenarios)
+    if not labelled:
+        raise ValueError("scenarios is empty: give one at least")
     chosen = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+    if not chosen:
+        raise ValueError(f"seeds is {seeds!r}: give how many, one at least, or which")
     keys = {
         (label, seed): scenario.key(seed) for label, scenario in labelled.items() for seed in dict.fromkeys(chosen)
     }

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 
 use super::event::Event;
 use super::view::{Limits, SubflowInit, SubflowView};
-use crate::error;
+use crate::{error, quantity};
 
 /// Ids of subflows are below this, as in a session.
 const MOST_SUBFLOWS: u32 = 64;
@@ -36,6 +36,8 @@ pub(crate) struct Controller {
 #[derive(Debug)]
 struct State {
     controller: Box<dyn CongestionControl>,
+    /// When it was told something last.
+    now: Time,
     view: View,
     kept: Vec<Kept>,
 }
@@ -50,10 +52,10 @@ struct Kept {
 /// Makes a controller: a name, alone or with parameters, as in scenarios. `seed` is that of its own randomness.
 #[pyfunction]
 #[pyo3(signature = (name, seed=1))]
-pub(crate) fn create(name: &str, seed: u64) -> PyResult<Controller> {
+pub(crate) fn create(name: &str, #[pyo3(from_py_with = quantity::seed)] seed: u64) -> PyResult<Controller> {
     let spec: AlgorithmSpec = name.parse().map_err(|source: SpecError| error::algorithm(&source))?;
     let controller = manypath_cc::create(&spec, seed).map_err(|source| error::algorithm(&source))?;
-    let state = State { controller, view: View::default(), kept: Vec::new() };
+    let state = State { controller, now: Time::ZERO, view: View::default(), kept: Vec::new() };
     Ok(Controller { name: spec.to_string(), state: Mutex::new(state) })
 }
 
@@ -70,6 +72,7 @@ impl Controller {
     #[pyo3(signature = (now_s, id, init=None))]
     fn add_subflow(&self, now_s: f64, id: u32, init: Option<&SubflowInit>) -> PyResult<()> {
         let mut state = self.state();
+        let now = state.later(now_s)?;
         if id >= MOST_SUBFLOWS || id as usize > state.view.subflows.len() {
             let next = state.view.subflows.len();
             return Err(PyValueError::new_err(format!(
@@ -94,7 +97,8 @@ impl Controller {
             mss: Bytes::new(init.mss_bytes),
             initial_window: Bytes::new(init.initial_window_bytes),
         };
-        state.controller.add_subflow(Time::from_secs_f64(now_s), SubflowId(id), init);
+        state.now = now;
+        state.controller.add_subflow(now, SubflowId(id), init);
         state.read_limits();
         Ok(())
     }
@@ -102,9 +106,11 @@ impl Controller {
     /// A subflow is gone, with all it had in flight.
     fn remove_subflow(&self, now_s: f64, id: u32) -> PyResult<()> {
         let mut state = self.state();
+        let now = state.later(now_s)?;
         state.check(id)?;
+        state.now = now;
         state.view.subflows[id as usize].state = SubflowState::Closed;
-        state.controller.remove_subflow(Time::from_secs_f64(now_s), SubflowId(id));
+        state.controller.remove_subflow(now, SubflowId(id));
         state.read_limits();
         Ok(())
     }
@@ -112,13 +118,15 @@ impl Controller {
     /// Something happened on a subflow. `view` takes the place of what the controller keeps.
     #[pyo3(signature = (now_s, id, event, view=None))]
     fn on_event(&self, now_s: f64, id: u32, event: &Event, view: Option<Vec<SubflowView>>) -> PyResult<()> {
-        let (now, fact) = (Time::from_secs_f64(now_s), Fact::from(event));
         let mut state = self.state();
+        let now = state.later(now_s)?;
+        let fact = event.fact(now)?;
         state.check(id)?;
         match view {
             Some(view) => state.take(&view)?,
             None => state.note(now, id, &fact),
         }
+        state.now = now;
         let State { controller, view, .. } = &mut *state;
         controller.on_event(now, SubflowId(id), &fact, view);
         state.read_limits();
@@ -139,11 +147,13 @@ impl Controller {
     #[pyo3(signature = (now_s, view=None))]
     fn on_timer(&self, now_s: f64, view: Option<Vec<SubflowView>>) -> PyResult<()> {
         let mut state = self.state();
+        let now = state.later(now_s)?;
         if let Some(view) = view {
             state.take(&view)?;
         }
+        state.now = now;
         let State { controller, view, .. } = &mut *state;
-        controller.on_timer(Time::from_secs_f64(now_s), view);
+        controller.on_timer(now, view);
         state.read_limits();
         Ok(())
     }
@@ -185,6 +195,18 @@ impl Controller {
 impl State {
     fn joined(&self, id: u32) -> bool {
         self.view.get(SubflowId(id)).is_some_and(|view| view.state != SubflowState::Closed)
+    }
+
+    /// The time that the caller says it is: never before what it was.
+    fn later(&self, now_s: f64) -> PyResult<Time> {
+        let now = quantity::time("now_s", now_s)?;
+        if now < self.now {
+            let last = self.now.as_secs_f64();
+            return Err(PyValueError::new_err(format!(
+                "now_s is {now_s}, and was {last} before: time does not go back"
+            )));
+        }
+        Ok(now)
     }
 
     fn check(&self, id: u32) -> PyResult<()> {

@@ -1,8 +1,11 @@
 //! Events as Python sees them: `Event.Acked(packet=0, bytes=1400, sent_at_s=0.0, rtt_s=0.03)`.
 
 use manypath_cc::Event as Fact;
-use manypath_core::{Bytes, Duration, PacketNumber, Rate, Time};
+use manypath_core::{Bytes, PacketNumber, Rate, Time};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::quantity;
 
 /// Something that happened on a subflow. Times are in seconds, rates in bits per second.
 #[pyclass(frozen, module = "manypath.cc")]
@@ -52,17 +55,24 @@ pub(crate) enum Event {
     Weight { weight: f64 },
 }
 
-fn time(seconds: f64) -> Time {
-    Time::from_secs_f64(seconds)
+/// When a packet left that something is told of now.
+fn departure(sent_at_s: f64, now: Time) -> PyResult<Time> {
+    let sent_at = quantity::time("sent_at_s", sent_at_s)?;
+    if sent_at > now {
+        let now_s = now.as_secs_f64();
+        return Err(PyValueError::new_err(format!("sent_at_s is {sent_at_s}, later than now_s, {now_s}")));
+    }
+    Ok(sent_at)
 }
 
-impl From<&Event> for Fact {
-    fn from(event: &Event) -> Self {
-        match *event {
-            Event::Sent { packet, bytes, app_limited } => {
-                Self::Sent { packet: PacketNumber(packet), bytes: Bytes::new(bytes), app_limited }
+impl Event {
+    /// The event for a controller, at this time.
+    pub(crate) fn fact(&self, now: Time) -> PyResult<Fact> {
+        Ok(match *self {
+            Self::Sent { packet, bytes, app_limited } => {
+                Fact::Sent { packet: PacketNumber(packet), bytes: Bytes::new(bytes), app_limited }
             }
-            Event::Acked {
+            Self::Acked {
                 packet,
                 bytes,
                 sent_at_s,
@@ -71,41 +81,44 @@ impl From<&Event> for Fact {
                 delivered_at_send_bytes,
                 in_recovery,
                 app_limited,
-            } => Self::Acked(manypath_cc::Acked {
+            } => Fact::Acked(manypath_cc::Acked {
                 packet: PacketNumber(packet),
                 bytes: Bytes::new(bytes),
-                sent_at: time(sent_at_s),
-                rtt: Duration::from_secs_f64(rtt_s),
-                delivery_rate: Rate::from_bps(delivery_rate_bps),
+                sent_at: departure(sent_at_s, now)?,
+                rtt: quantity::span("rtt_s", rtt_s)?,
+                delivery_rate: Rate::from_bps(quantity::not_negative("delivery_rate_bps", delivery_rate_bps)?),
                 delivered_at_send: Bytes::new(delivered_at_send_bytes),
                 in_recovery,
                 app_limited,
             }),
-            Event::Lost { packet, bytes, sent_at_s } => {
-                Self::Lost { packet: PacketNumber(packet), bytes: Bytes::new(bytes), sent_at: time(sent_at_s) }
-            }
-            Event::Congestion { sent_at_s } => Self::Congestion { sent_at: time(sent_at_s) },
-            Event::Ecn { sent_at_s } => Self::Ecn { sent_at: time(sent_at_s) },
-            Event::Timeout { repeated } => Self::Timeout { repeated },
-            Event::Restored {} => Self::Restored,
-            Event::Penalised {} => Self::Penalised,
-            Event::PathReport { samples, interval_s, mean_delay_s, skew_base, var_base_s, lost, marked } => {
-                Self::PathReport(manypath_cc::PathReport {
+            Self::Lost { packet, bytes, sent_at_s } => Fact::Lost {
+                packet: PacketNumber(packet),
+                bytes: Bytes::new(bytes),
+                sent_at: departure(sent_at_s, now)?,
+            },
+            Self::Congestion { sent_at_s } => Fact::Congestion { sent_at: departure(sent_at_s, now)? },
+            Self::Ecn { sent_at_s } => Fact::Ecn { sent_at: departure(sent_at_s, now)? },
+            Self::Timeout { repeated } => Fact::Timeout { repeated },
+            Self::Restored {} => Fact::Restored,
+            Self::Penalised {} => Fact::Penalised,
+            Self::PathReport { samples, interval_s, mean_delay_s, skew_base, var_base_s, lost, marked } => {
+                Fact::PathReport(manypath_cc::PathReport {
                     samples,
-                    interval: Duration::from_secs_f64(interval_s),
-                    mean_delay: mean_delay_s,
+                    interval: quantity::span("interval_s", interval_s)?,
+                    // Clocks of two machines may make it negative.
+                    mean_delay: quantity::finite("mean_delay_s", mean_delay_s)?,
                     skew_base,
-                    var_base: var_base_s,
+                    var_base: quantity::finite("var_base_s", var_base_s)?,
                     lost,
                     marked,
                 })
             }
-            Event::Weight { weight } => Self::Weight(weight),
-        }
+            Self::Weight { weight } => {
+                Fact::Weight(quantity::finite("weight", quantity::not_negative("weight", weight)?)?)
+            }
+        })
     }
-}
 
-impl Event {
     /// The event for Python; `None` for one that Python has no word for yet.
     pub(crate) fn of(fact: &Fact) -> Option<Self> {
         Some(match *fact {

@@ -4,6 +4,8 @@ use manypath_core::{Bytes, Duration, Priority, Rate, SubflowId, SubflowState, Ti
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::quantity;
+
 /// How fast a subflow may send.
 #[pyclass(frozen, get_all, module = "manypath.cc", from_py_object)]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -196,7 +198,11 @@ impl SubflowView {
     }
 
     pub(crate) fn core(&self) -> PyResult<manypath_core::SubflowView> {
-        let span = Duration::from_secs_f64;
+        // Infinite: nothing was measured.
+        let span = |name, seconds: f64| {
+            if seconds == f64::INFINITY { Ok(Duration::MAX) } else { quantity::span(name, seconds) }
+        };
+        let rate = |name, bps| quantity::not_negative(name, bps).map(Rate::from_bps);
         let state = match self.state.as_str() {
             "active" => SubflowState::Active,
             "failed" => SubflowState::Failed,
@@ -212,24 +218,24 @@ impl SubflowView {
             priority: if self.backup { Priority::Backup } else { Priority::Normal },
             cost: self.cost,
             mss: Bytes::new(self.mss_bytes),
-            srtt: self.srtt_s.map(span),
-            latest_rtt: span(self.latest_rtt_s),
-            min_rtt: span(self.min_rtt_s),
-            max_rtt: span(self.max_rtt_s),
-            rttvar: span(self.rttvar_s),
+            srtt: self.srtt_s.map(|srtt| span("srtt_s", srtt)).transpose()?,
+            latest_rtt: span("latest_rtt_s", self.latest_rtt_s)?,
+            min_rtt: span("min_rtt_s", self.min_rtt_s)?,
+            max_rtt: span("max_rtt_s", self.max_rtt_s)?,
+            rttvar: span("rttvar_s", self.rttvar_s)?,
             cwnd: Bytes::new(self.cwnd_bytes),
             ssthresh: self.ssthresh_bytes.map_or(Bytes::MAX, Bytes::new),
-            pacing: self.pacing_bps.map(Rate::from_bps),
+            pacing: self.pacing_bps.map(|bps| rate("pacing_bps", bps)).transpose()?,
             spreads_windows: self.spreads_windows,
             in_flight: Bytes::new(self.in_flight_bytes),
             queued: Bytes::new(self.queued_bytes),
             delivered: Bytes::new(self.delivered_bytes),
-            delivery_rate: Rate::from_bps(self.delivery_rate_bps),
+            delivery_rate: rate("delivery_rate_bps", self.delivery_rate_bps)?,
             rate_app_limited: self.rate_app_limited,
             loss: self.loss,
             in_recovery: self.in_recovery,
             app_limited: self.app_limited,
-            last_sent: self.last_sent_s.map(Time::from_secs_f64),
+            last_sent: self.last_sent_s.map(|last| quantity::time("last_sent_s", last)).transpose()?,
         })
     }
 }
