@@ -97,7 +97,8 @@ mod tests {
         drop(first);
         assert_eq!(taken(&places, "192.0.2.1", 20).len(), 4);
         drop(others);
-        assert_eq!((places.taken().all, places.taken().by_source.len()), (0, 0));
+        let taken = places.taken();
+        assert_eq!((taken.all, taken.by_source.len()), (0, 0));
     }
 
     #[test]
