@@ -7,8 +7,8 @@ use crate::record::AckRanges;
 /// Between the acknowledgements that a path carries for data of other paths lies at least this: a bound on their rate.
 const SPREAD_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many of the lowest ranges an acknowledgement lists besides those of the latest records. Every further one is 16 bytes, which a
-/// thin way back has to carry a hundred times a second, and says nothing new unless acknowledgements were lost.
+/// How many of the lowest ranges an acknowledgement lists besides those of the latest records. Every further one is 16 bytes in
+/// each acknowledgement, of which a way back carries one for every two records, and says nothing new unless some were lost.
 const LOWEST_LISTED: usize = 4;
 
 /// How many scattered ranges a receiver keeps that offers this window: as many as packets of a kilobyte with holes of their

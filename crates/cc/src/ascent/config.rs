@@ -88,7 +88,7 @@ pub enum Brake {
     /// The rate is halved where the interval could not test it; elsewhere the gradient decides (the paper has no brake).
     Held,
     /// The rate is halved whatever the interval (the emergency brake of MPCC's release), and falls at once to what arrived of it
-    /// where that is less: steps are bounded, and a path that has come back with a fiftieth of its capacity takes them half a minute, in
+    /// where that is less: steps are bounded, and a path that has come back with a hundredth of its capacity takes them half a minute, in
     /// which its losses hold up the other paths.
     Any,
 }
