@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::flow::{Flow, Wish, goodput, links as start, median};
-use crate::{BUILT_IN, Failure, Loaded, Outcome, Session};
+use crate::{BUILT_IN, Failure, Loaded, Outcome, Session, validation};
 
 /// What is done to the first path.
 const CHANGES: [(&str, &str); 6] = [
@@ -15,9 +15,15 @@ const CHANGES: [(&str, &str); 6] = [
     ("loss 1%", "queue = \"375KB\"\nloss = \"1%\""),
 ];
 
-/// Where a controller's runs differ by chance so much that one says little: the condition, the controller, and how many runs make
-/// the median that counts.
-const VARIES: (&str, &str, u64) = ("loss 1%", "mp_mpcc_lat", 9);
+/// Runs whose median counts, of a controller (its column) under a condition: one, but where chance decides between two ends
+/// of a run, or where the simulator's median is compared with it.
+fn runs(condition: &str, column: &str) -> u64 {
+    match (condition, column) {
+        ("loss 1%", "mp_mpcc_lat") => 9,
+        _ if validation::compares(column) => validation::RUNS,
+        _ => 1,
+    }
+}
 
 /// Buffers of the hosts.
 const BUFFERS: [(&str, Option<usize>); 3] = [("default", None), ("512 KB", Some(512_000)), ("256 KB", Some(256_000))];
@@ -92,7 +98,7 @@ fn table(
         let mut values = Vec::new();
         for (column, controller) in &columns {
             let (warmup, seconds) = (session.seconds(warmup), session.seconds(seconds));
-            let runs = if (*name, column.as_str()) == (VARIES.0, VARIES.1) && !session.short { VARIES.2 } else { 1 };
+            let runs = if session.short || part != "baseline" { 1 } else { runs(name, column) };
             let measured = session.results.get(&format!("{part}/{name}/{column}"), || {
                 let one = |_| {
                     let links = start(scenario, 1)?;

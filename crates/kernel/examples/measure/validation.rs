@@ -15,8 +15,16 @@ const COMPARED: [(&str, &str); 4] = [
     ("uni-mptcp", "mp_uni"),
 ];
 
+/// Runs of goodput on either side; their medians are compared.
+pub(crate) const RUNS: u64 = 5;
+
 /// How far apart they may be, as a share of the simulator's.
 const TOLERANCE: f64 = 0.15;
+
+/// Whether the simulator's numbers are put beside those of this controller, by its name in the kernel.
+pub(crate) fn compares(kernel_name: &str) -> bool {
+    COMPARED.iter().any(|(_, name)| *name == kernel_name)
+}
 
 /// Goodput of each connection in the simulator, Mbit/s.
 fn simulate(scenario: &str, controller: &str, run: u64) -> Result<Vec<f64>, Failure> {
@@ -60,8 +68,10 @@ pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
         let scenario = scenario.replacen("60s", "15s\"\nwarmup = \"5s", 1);
         for (controller, kernel_name) in COMPARED {
             let Some(kernel) = session.results.held(&format!("baseline/{name}/{kernel_name}")) else { continue };
-            let simulated = simulate(&scenario, controller, 0)?;
-            row(&mut outcome, &format!("goodput, Mbit/s: {name}"), controller, [simulated[0], kernel])?;
+            let simulated: Result<Vec<f64>, Failure> =
+                (0..RUNS).map(|run| Ok(simulate(&scenario, controller, run)?[0])).collect();
+            let simulated = crate::flow::median(&simulated?);
+            row(&mut outcome, &format!("goodput, Mbit/s: {name}"), controller, [simulated, kernel])?;
         }
     }
     for (controller, kernel_name) in COMPARED {
@@ -81,7 +91,7 @@ fn shares(
     kernel_name: &str,
 ) -> Result<(), Failure> {
     let (mut simulated, mut kernel) = (Vec::new(), Vec::new());
-    for run in 0..5 {
+    for run in 0.. {
         let Some(ratio) = session.results.held(&format!("{}/{kernel_name}/{run}", setting.part())) else { break };
         kernel.push(ratio / (1.0 + ratio));
         let rates = simulate(&fairness::simulated(setting, run), controller, run)?;
