@@ -64,9 +64,19 @@ struct tcp_rack {
 	u32 rtt_us;
 } KERNEL_TYPE;
 
+/* The least of a while, first. */
+struct minmax_sample {
+	u32 v;
+} KERNEL_TYPE;
+
+struct minmax {
+	struct minmax_sample s[3];
+} KERNEL_TYPE;
+
 struct tcp_sock {
 	u32 mss_cache;
 	u32 srtt_us;
+	struct minmax rtt_min;
 	u32 snd_cwnd;
 	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;

@@ -89,6 +89,23 @@ INLINE void take_weight(const struct subflow *subflow, const struct scope *scope
 #endif
 }
 
+/*
+ * Where the shortest round trip is longer than this, windows are paced, microseconds. In shorter ones hardly more than one piece of the
+ * kernel's leaves, which is a millisecond of data: there pacing spreads nothing and costs a timer for each.
+ */
+#define SPREAD_RTT 2000
+
+/*
+ * Asks for pacing, at the rate that the kernel works out of window and round-trip time. What the scheduler hands over at once, and what
+ * the receive window has held back, would else leave at once, into a queue that it finds full. docs/decisions/kernel-sending.md has
+ * what it gains.
+ */
+INLINE void spread(struct sock *sk)
+{
+	if (sk->sk_pacing_status == SK_PACING_NONE && ((struct tcp_sock *)sk)->rtt_min.s[0].v > SPREAD_RTT)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
 /* Whether the window is what limits sending, as the kernel's own controllers ask. */
 INLINE bool is_cwnd_limited(struct tcp_sock *tp)
 {
@@ -136,6 +153,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tp->snd_ssthresh = scope.socket.ssthresh;
 	if (scope.info && tp->tcp_mstamp - scope.info->updated_us > INFO_INTERVAL) {
 		bound_unsent(sk, subflow, (u64)tp->snd_cwnd * tp->mss_cache);
+		spread(sk);
 		take_weight(subflow, &scope);
 		show(sk, &scope, in_slow_start(&scope.step) ? MP_SLOW_START : MP_AVOIDANCE);
 	}

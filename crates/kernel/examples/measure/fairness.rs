@@ -19,36 +19,25 @@ const SINGLE: usize = 0;
 /// Run as often as is asked for; the others once, to see them beside these.
 const REPEATED: [&str; 7] = ["reno", "mp_lia", "mp_olia", "mp_balia", "mp_tccc", "mp_mpcc_lat", "mp_uni"];
 
-/// Acknowledgements' way as long as a packet of 1500 bytes keeps the link busy, at most: flows over a drop-tail queue
-/// fall into phases, in which small things decide who meets it full, and this breaks them up (Floyd and Jacobson, 1992).
-const JITTER: &str = "[[link]]\nname = \"shared/back\"\njitter = \"240us\"\n";
-
 /// What else decides who meets a full queue: see docs/kernel.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
     /// As the kernel sends if nothing is said: up to 64 KB at a time, cut into packets below TCP.
     Segments,
-    /// The same, and acknowledgements are on their way for different times.
-    Jitter,
     /// One packet at a time, TCP's and ours.
     Packets,
 }
 
 impl Setting {
     /// All, in the order of the table of [`crate::validation`].
-    pub(crate) const ALL: [Self; 3] = [Self::Segments, Self::Jitter, Self::Packets];
+    pub(crate) const ALL: [Self; 2] = [Self::Segments, Self::Packets];
 
     /// The part of the measurements, and the first word of its results' names.
     pub(crate) const fn part(self) -> &'static str {
         match self {
             Self::Segments => "fairness",
-            Self::Jitter => "jitter",
             Self::Packets => "per-packet",
         }
-    }
-
-    fn scenario(self) -> String {
-        SCENARIO.to_owned() + if self == Self::Jitter { JITTER } else { "" }
     }
 }
 
@@ -58,14 +47,14 @@ const fn late_ms(run: u64) -> u64 {
 }
 
 /// The scenario as the simulator runs it: the TCP flow first, as long as it is measured here.
-pub(crate) fn simulated(setting: Setting, run: u64) -> String {
+pub(crate) fn simulated(run: u64) -> String {
     let late = format!("cc = \"reno\"\nstart = \"{}ms\"", late_ms(run));
-    setting.scenario().replacen("90s", "65s\"\nwarmup = \"5s", 1).replacen("cc = \"reno\"", &late, 1)
+    SCENARIO.replacen("90s", "65s\"\nwarmup = \"5s", 1).replacen("cc = \"reno\"", &late, 1)
 }
 
 /// Goodput of the connection over that of the TCP flow, in one run.
 fn ratio(controller: &str, setting: Setting, run: u64, seconds: u64) -> Result<f64, Failure> {
-    let links = links(&setting.scenario(), run + 1)?;
+    let links = links(SCENARIO, run + 1)?;
     if setting == Setting::Packets {
         send_single_packets(&links)?;
     }

@@ -8,7 +8,7 @@
 //! * `--again`: forget what was kept of the parts;
 //! * `--only NAME,NAME`: only these controllers, by their names in the kernel;
 //! * `--rows NAME,NAME`: only these conditions of `baseline` and `buffers`;
-//! * `--runs N`: so many runs of `fairness`, `jitter`, `per-packet` and `target-rate` and rounds of `cpu`, five if nothing is said;
+//! * `--runs N`: so many runs of `fairness`, `per-packet` and `target-rate` and rounds of `cpu`, five if nothing is said;
 //! * `--epoch N`: how many seconds `target-rate` tries each weight, 20 if nothing is said;
 //! * `--short`: a quick look that measures nothing worth keeping.
 
@@ -141,7 +141,6 @@ fn measure(part: &str, session: &mut Session) -> Result<Outcome, Failure> {
         "baseline" => baseline::links(session),
         "buffers" => baseline::buffers(session),
         "fairness" => fairness::measure(session, fairness::Setting::Segments),
-        "jitter" => fairness::measure(session, fairness::Setting::Jitter),
         "per-packet" => fairness::measure(session, fairness::Setting::Packets),
         "cpu" => cpu::measure(session),
         "target-rate" => target_rate::measure(session),
@@ -151,8 +150,8 @@ fn measure(part: &str, session: &mut Session) -> Result<Outcome, Failure> {
 }
 
 /// `validation` comes after those that it compares with the simulator.
-const PARTS: [&str; 8] =
-    ["baseline", "buffers", "fairness", "jitter", "per-packet", "cpu", "target-rate", "validation"];
+const PARTS: [&str; 7] =
+    ["baseline", "buffers", "fairness", "per-packet", "cpu", "target-rate", "validation"];
 
 /// The file in the target folder, which this program is two folders below.
 fn kept() -> Result<PathBuf, Failure> {

@@ -29,8 +29,9 @@ pub(crate) fn compares(kernel_name: &str) -> bool {
 /// Goodput of each connection in the simulator, Mbit/s.
 fn simulate(scenario: &str, controller: &str, run: u64) -> Result<Vec<f64>, Failure> {
     let file = std::env::temp_dir().join(format!("manypath-measure-{}.toml", std::process::id()));
-    // The first connection is the one that is looked at.
-    std::fs::write(&file, scenario.replacen("cc = \"reno\"", &format!("cc = \"{controller}\""), 1))?;
+    // The first connection is the one that is looked at. Its subflows are paced in the kernel; TCP beside it is not.
+    let controller = format!("cc = \"{controller}\"\npace-windows = true");
+    std::fs::write(&file, scenario.replacen("cc = \"reno\"", &controller, 1))?;
     let mut command = Command::new(manypath()?);
     command.args(["sim", "run", "--json", "--seed", &(run + 1).to_string()]).arg(&file);
     command.args(["--set", "connection.transport=tcp"]);
@@ -57,7 +58,7 @@ fn row(outcome: &mut Outcome, what: &str, controller: &str, [simulated, kernel]:
     Ok(())
 }
 
-/// Compares what the parts `baseline`, `fairness`, `jitter` and `per-packet` measured with what the simulator says.
+/// Compares what the parts `baseline`, `fairness` and `per-packet` measured with what the simulator says.
 pub(crate) fn measure(session: &mut Session) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::default();
     writeln!(
@@ -94,7 +95,7 @@ fn shares(
     for run in 0.. {
         let Some(ratio) = session.results.held(&format!("{}/{kernel_name}/{run}", setting.part())) else { break };
         kernel.push(ratio / (1.0 + ratio));
-        let rates = simulate(&fairness::simulated(setting, run), controller, run)?;
+        let rates = simulate(&fairness::simulated(run), controller, run)?;
         simulated.push(rates[0] / (rates[0] + rates[1]));
     }
     if kernel.is_empty() {
@@ -102,7 +103,6 @@ fn shares(
     }
     let how = match setting {
         Setting::Segments => "",
-        Setting::Jitter => ", with jitter",
         Setting::Packets => ", without segmentation offload",
     };
     let what = format!("share beside a TCP Reno flow{how}, median of {}", kernel.len());

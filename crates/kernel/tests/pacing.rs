@@ -1,0 +1,29 @@
+//! Subflows of window-based controllers are paced: what the window lets leave does not leave at once.
+
+#![cfg(feature = "kernel")]
+#![allow(clippy::print_stdout, reason = "what was found")]
+
+mod lab;
+
+use lab::{Loaded, Pair, is_hindered, shallow_and_deep_link, wait_until};
+
+#[test]
+fn slow_start_outgrows_a_shallow_queue() {
+    if is_hindered() {
+        return;
+    }
+    // In slow start two packets acknowledged let four leave at once, of which two find nothing but the queue: with ten packets of it the
+    // first loss is at a window of some forty. Spread at the rate of two windows a round trip, which the link's 83 packets a
+    // round trip bear up to 42, more than half as much again fits. Thresholds found: 19 packets without pacing, 29 to 31 with it.
+    let links = shallow_and_deep_link();
+    let loaded = Loaded::new("lia");
+    let pair = Pair::connect(&links, &loaded.name);
+    pair.transfer(8 << 20, false);
+    let shallow = links.paths()[0].client;
+    let subflow = wait_until("the subflow over the shallow queue", || {
+        let subflows = loaded.connection_at(pair.ends()[0])?.subflows;
+        subflows.into_iter().find(|subflow| subflow.local.ip() == std::net::IpAddr::from(shallow))
+    });
+    println!("threshold: {}", subflow.ssthresh);
+    assert!(subflow.lost > 0 && subflow.ssthresh > 24, "{subflow:?}");
+}
