@@ -71,6 +71,11 @@ impl Sample {
     }
 }
 
+/// The rate before slow start's last doubling to `rate`: what an interval before tested, if one did.
+fn before_doubling(rate: f64, previous: Option<Sample>) -> f64 {
+    previous.map_or(rate / 2.0, |old| old.rate)
+}
+
 impl Utility {
     /// MPCC eq. 2. `others` in Mbit/s.
     pub fn of(&self, sample: &Sample, others: f64) -> f64 {
@@ -419,8 +424,7 @@ impl Ascent {
     fn brake(&mut self, now: Time, report: &Report<Role>, others: f64) {
         self.momentum = Momentum::default();
         let lower = match &self.phase {
-            Phase::SlowStart { previous: Some(old), .. } => old.rate,
-            Phase::SlowStart { previous: None, .. } => report.rate / 2.0,
+            Phase::SlowStart { previous, .. } => before_doubling(report.rate, *previous),
             _ => self.base / 2.0,
         };
         let delivered = match self.config.brake {
@@ -466,7 +470,7 @@ impl Ascent {
 
     /// Slow start ends at the rate before the last doubling.
     fn go_back(&mut self, now: Time, rate: f64, previous: Option<Sample>, others: f64) {
-        self.base = previous.map_or(rate / 2.0, |old| old.rate).max(self.config.min_rate);
+        self.base = before_doubling(rate, previous).max(self.config.min_rate);
         self.probe(now, others);
     }
 

@@ -293,12 +293,16 @@ SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, cons
 	return 0;
 }
 
+/* The rate before slow start's last doubling to `rate`: what an interval before tested, if one did. */
+INLINE real ascent_before_doubling(const struct ascent *ascent, real rate)
+{
+	return ascent->has_previous ? ascent->previous.rate : real_shift(rate, -1);
+}
+
 /* Slow start ends at the rate before the last doubling. */
 INLINE void ascent_go_back(struct ascent *ascent, const struct path_view *path, real rate, real others)
 {
-	real back = ascent->has_previous ? ascent->previous.rate : real_shift(rate, -1);
-
-	ascent->base = real_max(back, real_of_ppm(tunables.min_rate_ppm));
+	ascent->base = real_max(ascent_before_doubling(ascent, rate), real_of_ppm(tunables.min_rate_ppm));
 	ascent_probe(ascent, path, others);
 }
 
@@ -320,7 +324,7 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 
 	ascent->momentum = (struct momentum){};
 	if (ascent->phase == SLOW_START)
-		lower = ascent->has_previous ? ascent->previous.rate : real_shift(report->rate, -1);
+		lower = ascent_before_doubling(ascent, report->rate);
 	if (tunables.brake == BRAKE_ANY)
 		lower = real_min(lower, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
 	ascent->base = real_max(lower, real_of_ppm(tunables.min_rate_ppm));
