@@ -261,7 +261,8 @@ impl Subflow {
         others: f64,
     ) {
         let fair = report.is_fair(self.mss);
-        let grew = |old: Report<Role>| utility_of(report, others) > utility_of(&old, others);
+        // The first interval has none to be compared with: it is a growth, as in MPCC, but an overload is none.
+        let grew = previous.map_or(!report.is_overload(), |old| utility_of(report, others) > utility_of(&old, others));
         if report.app_limited && !report.is_overload() {
             // It tested no rate; the next interval is under way.
         } else if !fair && !report.is_overload() && repeats < MAX_REPEATS {
@@ -269,7 +270,7 @@ impl Subflow {
             self.phase = Phase::SlowStart { previous, repeats: repeats + 1 };
             self.epoch = self.epoch.wrapping_add(1);
             self.begin(now, 0, self.base);
-        } else if fair && previous.is_none_or(grew) {
+        } else if fair && grew {
             self.phase = Phase::SlowStart { previous: Some(*report), repeats: 0 };
         } else {
             // As MPCC: back to the rate before the last doubling.

@@ -233,7 +233,10 @@ impl MpccConnection {
         let utility = self.utility();
         match self.phase {
             Phase::SlowStart(before) => {
-                let grew = before.is_none_or(|before| utility > before);
+                // The first experiment has none to be compared with: it is a growth, as in MPCC, but an overload is none.
+                let overload =
+                    || self.active().any(|subflow| subflow.report.is_some_and(|report| report.is_overload()));
+                let grew = before.map_or_else(|| !overload(), |before| utility > before);
                 for subflow in self.subflows.iter_mut().flatten().filter(|subflow| subflow.active) {
                     let factor = if grew { 2.0 } else { 0.5 };
                     subflow.base = (subflow.base * factor).clamp(MIN_RATE, MAX_RATE);
@@ -464,6 +467,19 @@ mod tests {
             close(held.subflows[0].as_ref().unwrap().base, rate);
         }
         assert!(matches!(held.phase, Phase::Below(0)));
+    }
+
+    #[test]
+    fn an_overload_in_the_first_experiment_of_slow_start_is_no_growth() {
+        for (loss, base) in [(0.31, 2.0), (0.29, 8.0)] {
+            let mut held = connection(&[4.0, 4.0]);
+            for (index, loss) in [(0, 0.0), (1, loss)] {
+                report(&mut held, index, loss, 0.0);
+                held.subflows[index].as_mut().unwrap().report.as_mut().unwrap().packets = 30;
+            }
+            held.on_result(Time::ZERO);
+            close(held.subflows[0].as_ref().unwrap().base, base);
+        }
     }
 
     #[test]

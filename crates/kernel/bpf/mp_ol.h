@@ -188,6 +188,7 @@ INLINE void mp_ol_advance(struct mp_ol *own, const struct path_view *path)
 SHARED u32 mp_ol_doubled(struct mp_ol *own, const struct path_view *path, const struct report *report)
 {
 	struct sreal utility;
+	bool grew;
 
 	if (!own || !path || !report)
 		return 0;
@@ -195,12 +196,14 @@ SHARED u32 mp_ol_doubled(struct mp_ol *own, const struct path_view *path, const 
 	if (report->app_limited && !report->overload)
 		return 0;
 	utility = utility_of(report);
+	/* The first interval has none to be compared with: it is a growth, as in MPCC, but an overload is none. */
+	grew = own->has_previous ? sreal_sign(sreal_sub(utility, own->previous)) > 0 : !report->overload;
 	if (!report->filled && !report->overload && own->repeats < MAX_REPEATS) {
 		own->repeats++;
 		own->base = report->rate;
 		own->epoch++;
 		mp_ol_begin(own, path, 0, own->base);
-	} else if (report->filled && (!own->has_previous || sreal_sign(sreal_sub(utility, own->previous)) > 0)) {
+	} else if (report->filled && grew) {
 		own->previous_rate = report->rate;
 		own->previous = utility;
 		own->has_previous = 1;

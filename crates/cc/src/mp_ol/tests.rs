@@ -200,6 +200,18 @@ fn slow_start_ends_when_utility_falls() {
 }
 
 #[test]
+fn an_overload_in_the_first_interval_of_slow_start_is_no_growth() {
+    for (loss, base) in [(0.31, 2.0), (0.29, 8.0)] {
+        // 8 Mbit/s are being tried when the result of 4 comes.
+        let (mut own, mut window) = subflow(8.0);
+        own.epoch = 1;
+        let first = Report { packets: 30, ..report(4.0, loss, 0) };
+        own.on_report(Time::ZERO, &CONFIG, &first, &mut window, 0.0);
+        close(own.base, base);
+    }
+}
+
+#[test]
 fn slow_start_repeats_what_the_sender_could_not_fill() {
     let (mut own, mut window) = subflow(16.0);
     own.epoch = 1;
