@@ -19,6 +19,13 @@ impl Link {
         }
         config
     }
+
+    /// The highest rate that the link has in such a run: what its schedule has for later is never in force.
+    pub fn peak_rate(&self, duration: Duration, seed: u64) -> Rate {
+        let mut config = self.drawn(duration, seed);
+        config.schedule.retain(|change| change.at < Time::ZERO + duration);
+        config.peak_rate()
+    }
 }
 
 fn schedule(redraw: &Redraw, config: &LinkConfig, duration: Duration, random: &mut impl Rng) -> Vec<Change> {

@@ -53,7 +53,7 @@ impl Recorder {
             interval,
             before: Snapshot::default(),
             sums: sums.collect(),
-            peak_rates: scenario.links.iter().map(|link| link.drawn(scenario.duration, seed).peak_rate()).collect(),
+            peak_rates: scenario.links.iter().map(|link| link.peak_rate(scenario.duration, seed)).collect(),
             series: Series { connections: connections.collect(), links: links.collect(), ..Series::default() },
         }
     }

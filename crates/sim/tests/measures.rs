@@ -47,6 +47,11 @@ fn utilisation_is_of_the_rates_that_were_drawn() {
     let report = simulate(&(link("duration = \"10s\"\nwarmup = \"2s\"\nsample = \"1s\"", redraw) + PATH), 3);
     let (whole, series) = (report.links[0].utilisation, &report.series.as_ref().unwrap().links[0].utilisation);
     assert!(whole > 0.98 && series[5] > 0.98, "{whole} {series:?}");
+    // A rate that comes when the run is over.
+    let later = "schedule = [{ at = \"5s\", rate = \"8Mbit\" }, { at = \"10s\", rate = \"1Gbit\" }]";
+    let report = simulate(&(link("duration = \"10s\"\nwarmup = \"2s\"\nsample = \"1s\"", later) + PATH), 3);
+    let (whole, series) = (report.links[0].utilisation, &report.series.as_ref().unwrap().links[0].utilisation);
+    assert!(whole > 0.8 && series[3] > 0.98, "{whole} {series:?}");
     // A link that is never up.
     let report = simulate(&(link("duration = \"1s\"", "schedule = [{ at = \"0s\", rate = \"0Mbit\" }]") + PATH), 3);
     assert!(report.links[0].utilisation == 0.0 && report.links[0].delivered_bytes == 0, "{:?}", report.links[0]);

@@ -145,7 +145,7 @@ fn link(scenario: &Scenario, seed: u64, index: usize, run: &Simulation, end: &Sn
         name: described.name.clone(),
         offered_packets: now.offered.packets - before.offered.packets,
         delivered_bytes: delivered.get(),
-        utilisation: used(per_second(delivered, span), described.drawn(scenario.duration, seed).peak_rate()),
+        utilisation: used(per_second(delivered, span), described.peak_rate(scenario.duration, seed)),
         dropped_queue_full: dropped.queue_full,
         dropped_random: dropped.random,
         dropped_early: dropped.early,
