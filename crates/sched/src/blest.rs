@@ -171,8 +171,7 @@ impl Blest {
         let fast_bytes = Self::bytes_within(fast, of_fast, Self::linger(slow, of_slow)).as_f64() * self.lambda;
         let slow_bytes = slow.mss + slow.in_flight + slow.queued;
         // The window counts payload alone.
-        let header = slow.mss.as_f64() / queue.payload(slow.mss) as f64;
-        let window = Bytes::from_f64((queue.window_end() - queue.left_edge()) as f64 * header);
+        let window = queue.in_records(queue.window_end() - queue.left_edge(), slow.mss);
         fast_bytes > (window - slow_bytes).as_f64()
     }
 }

@@ -9,10 +9,10 @@
 //!
 //! `waiting` is 1 from when both held until the first no longer does: hysteresis. `sigma` is the RTT's mean deviation
 //! (RFC 9002 s5.3), as in Lim et al.; the kernel takes half of `rttvar_us`, which is twice that, and has a floor of
-//! 200 ms, which is an artefact of its retransmission timer and left out. A paced controller's window is held wide open, and what was given to a subflow may wait for its pacer:
-//! there `W` is what the rate sends in a round trip, `k` counts what waits on the subflow too, and `R_s` grows by the
-//! time that it waits on `s`. Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as
-//! in the kernel.
+//! 200 ms, which is an artefact of its retransmission timer and left out. A paced controller's window is held wide open, and
+//! what was given to a subflow may wait for its pacer: there `W` is what the rate sends in a round trip, `k` counts what
+//! waits on the subflow too, and `R_s` grows by the time that it waits on `s`. `k` and `W` count records, headers included.
+//! Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
@@ -54,7 +54,7 @@ impl Ecf {
         Self { config, opportunistic, waiting: false, reason: reason::NOTHING_YET }
     }
 
-    /// Whether `pending` bytes are better kept for the fast subflow than sent on the slow one.
+    /// Whether `pending` bytes of records are better kept for the fast subflow than sent on the slow one.
     fn waits_for(&mut self, fast: &SubflowView, slow: &SubflowView, pending: Bytes) -> bool {
         let seconds = |span: Duration| span.as_secs_f64();
         let (Some(rtt_f), Some(rtt_s)) = (fast.srtt.map(seconds), slow.srtt.map(seconds)) else { return false };
@@ -101,7 +101,8 @@ impl Scheduler for Ecf {
         if let (Some(fast), Some(slow)) = (fast, slow)
             && fast.id != slow.id
             && !fast.has_room()
-            && self.waits_for(fast, slow, queue.unsent() + queue.lost())
+            // The queue counts payload alone, windows records.
+            && self.waits_for(fast, slow, queue.in_records((queue.unsent() + queue.lost()).get(), slow.mss))
         {
             self.reason = "the fastest subflow completes earlier, once it has room";
             return Choice::Wait;
@@ -168,11 +169,12 @@ mod tests {
 
     #[test]
     fn much_data_uses_the_slow_subflow() {
-        // 100 segments: 20 (1 + 10) = 220 > 200 (the payload is a little less than the records, 9.7 rounds: 214).
+        // 91 segments: 20 (1 + 9.1) = 202 > 200, though their payload alone is that of 8.8 windows. 89: 20 (1 + 8.9) < 200.
         let paths = view([subflow(0, 20, 10, 10), subflow(1, 200, 10, 0)]);
         let mut scheduler = ecf();
-        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(91, 100)), send(1, 0));
         assert_eq!(scheduler.reason(), "completes earlier than waiting for the fastest");
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(89, 100)), Choice::Wait);
     }
 
     #[test]

@@ -125,6 +125,11 @@ impl Queue {
         (mss - self.record_header).get().max(1)
     }
 
+    /// What `payload` bytes are in records of `mss`.
+    pub fn in_records(&self, payload: u64, mss: Bytes) -> Bytes {
+        Bytes::from_f64(payload as f64 * (mss.as_f64() / self.payload(mss) as f64))
+    }
+
     /// The lowest lost data, as much as a record of `mss` carries.
     pub fn lost_head(&self, mss: Bytes) -> Option<DataRange> {
         let lost = self.lost.first()?;
