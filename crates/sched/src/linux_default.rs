@@ -5,8 +5,11 @@
 //! about 64 KiB is through. A subflow without an RTT sample has no rate yet and empties at once.
 //!
 //! Without a pacing rate the kernel's stands in: twice `cwnd / srtt` in the first half of slow start, 1.2 times after
-//! (`tcp_update_pacing_rate`). One thing differs: the kernel gives a subflow data beyond its congestion window, up to the
-//! socket's send buffer. Here the window bounds what a subflow is given, so the choice is among subflows with room.
+//! (`tcp_update_pacing_rate`). Two things differ. The kernel chooses among all subflows, gives the one chosen data beyond its
+//! congestion window, up to the socket's send buffer, and waits for it when that is full. Here the window bounds what a
+//! subflow is given, so the choice is among subflows with room. And the kernel begins a subflow's average with the rate at
+//! the first look at it and moves it only when the subflow is chosen, so that one that was slow then may stay unused for
+//! ever; here the average begins when the subflow is first chosen, and until then its present rate counts.
 //!
 //! It waits only while no usable subflow has room.
 

@@ -4,7 +4,10 @@
 //! [`minrtt`](crate::minrtt) decides while anything can be sent. When the receive window, or the sender's memory, is full of
 //! data that waits for its oldest segment, the subflow with room and the lowest RTT has the slower holder of that
 //! segment penalised (once per its own RTT) and carries a copy of it, if the holder is more than four times slower or has
-//! a window of at most four segments. It waits while no usable subflow has room, or none of this applies.
+//! a window of at most four segments. Over datagrams a subflow holds the segment no longer once it has lost it: what is lost
+//! goes wherever there is room, and may come back to it as a copy. The kernel's subflows are TCP's, which send again
+//! themselves, and so do those of the simulator with `transport = "tcp"`. It waits while no usable subflow has room, or
+//! none of this applies.
 //!
 //! Of the kernel's versions this is the one that penalises the first holder only (0a7e92d). The factor of four is the
 //! kernel's refinement: Raiciu et al. copy whenever the window is full, which `ratio=1` does.
