@@ -184,6 +184,7 @@ impl End {
                         self.deliver(id, data, ce, world)?;
                         ack
                     }
+                    Receiver::Tcp(receiver) if !receiver.has_memory_for(data) => false,
                     Receiver::Tcp(receiver) => {
                         let ack = receiver.on_packet(now, data, ce);
                         let complete = receiver.is_complete();

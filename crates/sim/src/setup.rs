@@ -204,7 +204,8 @@ fn halves(connection: &Connection, handshake_rtt: Duration) -> (Sender, Receiver
         }
         Transport::Tcp { recovery, min_rto, reinject_after, .. } => {
             let config = tcp::Config { recovery, min_rto, max_ack_delay, handshake_rtt, reinject_after };
-            (Sender::Tcp(tcp::Sender::new(config)), Receiver::Tcp(tcp::Receiver::new(every, max_ack_delay)))
+            let receiver = tcp::Receiver::new(every, max_ack_delay, connection.receive_buffer.get());
+            (Sender::Tcp(tcp::Sender::new(config)), Receiver::Tcp(receiver))
         }
     }
 }

@@ -384,6 +384,8 @@ pub(crate) struct Receiver {
     arrived: RangeSet,
     /// One number of each block of the SACK option, the block that changed last first (RFC 2018 s4).
     recent: [u64; MAX_BLOCKS],
+    /// The most payload that waits behind a gap.
+    memory: u64,
     every: u32,
     max_delay: Duration,
     unacked: u32,
@@ -401,13 +403,14 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(every: u32, max_delay: Duration) -> Self {
+    pub(crate) fn new(every: u32, max_delay: Duration, memory: u64) -> Self {
         Self {
             next: 0,
             held: VecDeque::new(),
             held_bytes: 0,
             arrived: RangeSet::new(),
             recent: [0; MAX_BLOCKS],
+            memory,
             every,
             max_delay,
             unacked: 0,
@@ -418,6 +421,15 @@ impl Receiver {
             marked: 0,
             again: 0,
         }
+    }
+
+    /// Whether there is memory for a segment; there always is for the next in order. Where nothing is copied all fits: the
+    /// connection's window sees to that. But the window moves on past data that another subflow delivered and that waits here
+    /// behind a gap. What is too much is dropped as if it had not arrived, as in Linux (`tcp_data_queue_ofo`), whose senders
+    /// seldom let it come to that: on a subflow, too, they keep to the window, from its first byte unacknowledged on
+    /// (`tcp_snd_wnd_test`).
+    pub(crate) fn has_memory_for(&self, packet: &DataPacket) -> bool {
+        packet.number.number <= self.next || self.held_bytes + u64::from(packet.len()) <= self.memory
     }
 
     /// A segment has arrived; says whether an acknowledgement must leave at once, after everything in order was taken,

@@ -208,6 +208,21 @@ fn small_host_buffers_bound_what_is_under_way() {
     assert!(report.goodput_bps > 5e6, "{}", report.goodput_bps);
 }
 
+/// The window moves on past what the other subflow delivered, while a segment lost again and again keeps copies waiting.
+#[test]
+fn copies_that_wait_on_a_subflow_take_no_more_than_its_receive_buffer() {
+    let network =
+        link("a", "50Mbit", "10ms", "100packets", "") + &link("b", "10Mbit", "50ms", "1000packets", "loss = \"5%\"");
+    let buffers = "scheduler = \"redundant\"\nrecovery = \"sack\"\nsend-buffer = \"100kB\"\nreceive-buffer = \"100kB\"";
+    let report = simulate(
+        &format!("duration = \"60s\"\nsample = \"1s\"\n{network}{}", tcp("mp", "bbr", &["a", "b"], buffers)),
+        1,
+    );
+    let held = report.connections[0].measures.unwrap().receive_buffer_bytes.max.unwrap();
+    // Each subflow has as much as the connection.
+    assert!(held > 100e3 && held <= 300e3, "{held}");
+}
+
 #[test]
 fn ten_more_seconds_cost_no_allocations() {
     let network = link("a", "100Mbit", "15ms", "250packets", "loss = \"0.01%\"")

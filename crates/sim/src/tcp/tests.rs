@@ -302,7 +302,7 @@ fn packet(number: u64) -> DataPacket {
 }
 
 fn receiver() -> Receiver {
-    Receiver::new(2, ms(40))
+    Receiver::new(2, ms(40), u64::MAX)
 }
 
 fn taken(receiver: &mut Receiver) -> Vec<u64> {
@@ -331,6 +331,20 @@ fn segments_are_given_on_in_order() {
     assert_eq!(receiver.held_bytes(), 0);
     assert!(receiver.on_packet(at(3), &packet(2), false), "a duplicate: at once");
     assert!(taken(&mut receiver).is_empty());
+}
+
+/// Segments carry 1000 bytes each.
+#[test]
+fn what_waits_behind_a_gap_is_bounded_and_what_fills_it_is_not() {
+    let mut receiver = Receiver::new(2, ms(40), 2_000);
+    for number in [1, 2] {
+        assert!(receiver.has_memory_for(&packet(number)));
+        receiver.on_packet(at(1), &packet(number), false);
+    }
+    assert!(!receiver.has_memory_for(&packet(3)) && receiver.has_memory_for(&packet(0)));
+    receiver.on_packet(at(2), &packet(0), false);
+    assert_eq!(taken(&mut receiver), [0, 1, 2]);
+    assert!(receiver.has_memory_for(&packet(4)));
 }
 
 #[test]
