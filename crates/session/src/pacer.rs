@@ -73,6 +73,7 @@ fn window_rate(view: &SubflowView) -> Option<Rate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use manypath_core::SubflowId;
 
     #[test]
     fn packets_leave_at_the_rate() {
@@ -97,5 +98,30 @@ mod tests {
             sent += 1;
         }
         assert_eq!(sent, 3);
+    }
+
+    #[test]
+    fn the_whole_first_flight_after_an_idle_time_is_spread_until_an_acknowledgement_clocks_it() {
+        let mut view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+        view.srtt = Some(Duration::from_millis(100));
+        view.cwnd = Bytes::new(20_000);
+        view.last_sent = Some(Time::ZERO);
+        let now = Time::from_millis(2_000);
+        // RFC 9002 s7.7: 1.25 windows a round trip, 20 kB in 80 ms, is a kilobyte in 4 ms.
+        for paces_windows in [false, true] {
+            let mut pacer = Pacer::new(Duration::ZERO, paces_windows);
+            view.in_flight = Bytes::ZERO;
+            for sent in 1..=3 {
+                pacer.on_sending(now, &view);
+                pacer.on_sent(now, view.mss, None);
+                view.in_flight += view.mss;
+                assert_eq!(pacer.next(), now + Duration::from_millis(4 * sent));
+            }
+            pacer.on_acked();
+            assert_eq!(pacer.paces(None), paces_windows);
+            // A rate that no longer holds keeps nothing waiting.
+            pacer.reset();
+            assert!(!pacer.paces(None) && pacer.next() <= now);
+        }
     }
 }
