@@ -115,12 +115,7 @@ impl Arrivals {
     /// Adds a range; returns how many sequence numbers were new.
     pub(crate) fn insert(&mut self, range: DataRange) -> u64 {
         let range = DataRange::between(range.start.max(self.left), range.end);
-        if range.start == self.left && self.above.is_empty() {
-            let new = range.len();
-            self.left = range.end;
-            return new;
-        }
-        if range.start == self.left && self.above.first().is_some_and(|first| range.end < first.start) {
+        if range.start == self.left && self.above.first().is_none_or(|first| range.end < first.start) {
             let new = range.len();
             self.left = range.end;
             return new;
@@ -187,6 +182,28 @@ mod tests {
         duty.take(Time::from_millis(11), DataSeq(6));
         duty.on_left_edge(Time::from_millis(12), DataSeq(7), Duration::from_millis(40));
         assert_eq!(duty.due, Some(Time::from_millis(51)));
+    }
+
+    #[test]
+    fn what_other_paths_carried_postpones_nothing() {
+        // A record's acknowledgement is due at 15 ms; the left edge alone would wait until 10 + 40.
+        let mut duty = AckDuty::default();
+        duty.take(Time::from_millis(10), DataSeq(0));
+        duty.on_record(Time::from_millis(10), DataSeq(5), false, 2, Duration::from_millis(5));
+        duty.on_left_edge(Time::from_millis(11), DataSeq(6), Duration::from_millis(40));
+        assert_eq!(duty.due, Some(Time::from_millis(15)));
+    }
+
+    #[test]
+    fn a_full_store_refuses_only_what_would_add_a_range() {
+        let mut arrivals = Arrivals::new(Bytes::ZERO);
+        for i in 1..=most_ranges(Bytes::ZERO) as u64 {
+            assert_eq!(arrivals.classify(range(10 * i, 10 * i + 5)), Arrival::New);
+            arrivals.insert(range(10 * i, 10 * i + 5));
+        }
+        assert_eq!(arrivals.classify(range(16, 18)), Arrival::TooScattered);
+        assert_eq!(arrivals.classify(range(15, 18)), Arrival::New, "it lengthens one");
+        assert_eq!(arrivals.classify(range(0, 3)), Arrival::New, "it moves the left edge");
     }
 
     #[test]
