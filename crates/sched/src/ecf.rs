@@ -141,7 +141,7 @@ impl Scheduler for Ecf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{MSS, queue, send, subflow, view};
+    use crate::testing::{MSS, queue, segments, send, subflow, view};
 
     fn ecf() -> Ecf {
         Ecf::new(Config::default())
@@ -178,6 +178,31 @@ mod tests {
     }
 
     #[test]
+    fn lost_data_is_pending_too() {
+        let paths = view([subflow(0, 20, 10, 10), subflow(1, 200, 10, 0)]);
+        let mut queue = queue(100, 100);
+        for segment in 0..60 {
+            queue.on_assigned(Time::ZERO, segments(segment, segment + 1), SubflowId(0));
+        }
+        // 40 segments: 20 (1 + 4) = 100 < 200. With the 60 lost ones 20 (1 + 9.7) = 214 > 200.
+        assert_eq!(ecf().pick(Time::ZERO, &paths, &queue), Choice::Wait);
+        queue.on_copy_ended(segments(0, 60), SubflowId(0), false);
+        assert_eq!(ecf().pick(Time::ZERO, &paths, &queue), send(1, 0));
+    }
+
+    #[test]
+    fn what_the_fastest_lost_twice_does_not_wait_for_it() {
+        // It has room, and would lose the segment again: the other one sends, however slow.
+        let paths = view([subflow(0, 20, 10, 5), subflow(1, 200, 10, 0)]);
+        let mut queue = queue(1, 100);
+        for _ in 0..2 {
+            queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(0));
+            queue.on_copy_ended(segments(0, 1), SubflowId(0), false);
+        }
+        assert_eq!(ecf().pick(Time::ZERO, &paths, &queue), send(1, 0));
+    }
+
+    #[test]
     fn both_inequalities_and_the_hysteresis() {
         let (fast, slow) = (subflow(0, 20, 10, 10), subflow(1, 200, 10, 0));
         let mut scheduler = ecf();
@@ -203,6 +228,11 @@ mod tests {
         assert!(scheduler.waits_for(&paths.subflows[0], &paths.subflows[1], bytes(89)), "and goes on until then");
         assert!(!scheduler.waits_for(&paths.subflows[0], &paths.subflows[1], scheduler.looks_ahead(&paths)));
         assert_eq!(ecf().looks_ahead(&view([subflow(0, 20, 10, 10)])), Bytes::from_f64(0.25 * 10.0 * MSS as f64));
+        // The deviation makes waiting worth more: 1.25 (200 + 20) = 275 = 20 (1 + 12.75).
+        let mut unsteady = paths;
+        unsteady.subflows[1].rttvar = Duration::from_millis(20);
+        let ahead = ecf().looks_ahead(&unsteady).as_f64() / MSS as f64;
+        assert!((ahead - 127.5).abs() < 0.1, "{ahead}");
     }
 
     #[test]

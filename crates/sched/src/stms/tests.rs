@@ -155,6 +155,15 @@ fn what_waits_for_a_pacer_lengthens_its_way() {
 }
 
 #[test]
+fn a_subflow_that_would_arrive_later_still_takes_nothing_from_the_gap() {
+    // 500 segments a second, (100 - 20) / 2 = 40 ms ahead: 20. What 60 ms of waiting make of the second one's 30 ms is later
+    // than 50 ms: it fills none of the gap, and leaves none of it to others.
+    let mut paths = view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 10), subflow(2, 100, 10, 0)]);
+    paths.subflows[1].queued = Bytes::new(10 * MSS);
+    assert!((calculated_gap(&paths, &paths.subflows[2]) - 20.0).abs() < 1e-9);
+}
+
+#[test]
 fn gaps_are_in_segments_of_the_fastest() {
     // 500 and 250 segments a second, the latter ten times as large, and 20 and 10 ms ahead of the third: 10 + 25 segments.
     let mut paths = view([subflow(0, 20, 10, 10), subflow(1, 40, 10, 10), subflow(2, 60, 10, 0)]);
