@@ -28,9 +28,10 @@ pub(crate) struct Opportunistic {
 pub(crate) const KERNEL_RATIO: f64 = 4.0;
 
 /// Whether what can be sent is held up by what is not acknowledged: the receive window is full (trigger A), or
-/// everything admitted was sent and the application waits for room in the sender's memory (trigger B).
+/// everything admitted was sent, since the window would forbid the rest, and the application waits for room in the
+/// sender's memory (trigger B).
 pub(crate) fn is_held_up(queue: &Queue) -> bool {
-    !queue.has_pending() && (queue.is_window_blocked() || (queue.unsent().is_zero() && queue.writer_waits()))
+    !queue.has_pending() && (queue.is_window_blocked() || queue.writer_waits())
 }
 
 impl Opportunistic {
@@ -193,6 +194,19 @@ mod tests {
     fn a_holder_with_a_small_window_justifies_a_copy() {
         let paths = view([subflow(0, 20, 10, 2), subflow(1, 30, 4, 1)]);
         assert_eq!(Opportunistic::new(KERNEL_RATIO).choose(at(0), &paths, &held_up()), copy(Some(SLOW)));
+    }
+
+    #[test]
+    fn the_first_holder_that_decides_counts() {
+        // The kernel goes through the holders: 4 * 20 < 200 speaks for a copy, 4 * 20 >= 60 decides against it.
+        let mut paths = view([subflow(0, 20, 10, 2), subflow(1, 200, 10, 1), subflow(2, 60, 10, 1)]);
+        let mut queue = held_up();
+        queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(2));
+        let penalise = Some(Choice::Penalise { subflow: SLOW });
+        assert_eq!(Opportunistic::new(KERNEL_RATIO).choose(at(0), &paths, &queue), penalise);
+        // A small window of the first decides for it, before the second is asked.
+        paths.subflows[1].cwnd = paths.subflows[1].mss * SMALL_WINDOW;
+        assert_eq!(Opportunistic::new(KERNEL_RATIO).choose(at(0), &paths, &queue), copy(Some(SLOW)));
     }
 
     #[test]
