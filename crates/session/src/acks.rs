@@ -160,6 +160,10 @@ mod tests {
         assert_eq!(duty.due, Some(Time::from_millis(15)));
         duty.on_record(now, DataSeq(1), false, 2, delay);
         assert_eq!(duty.due, Some(now));
+        // And after that the count begins anew.
+        duty.take(now, DataSeq(2));
+        duty.on_record(now, DataSeq(2), false, 2, delay);
+        assert_eq!(duty.due, Some(Time::from_millis(15)));
     }
 
     #[test]
