@@ -150,8 +150,7 @@ fn measure(part: &str, session: &mut Session) -> Result<Outcome, Failure> {
 }
 
 /// `validation` comes after those that it compares with the simulator.
-const PARTS: [&str; 7] =
-    ["baseline", "buffers", "fairness", "per-packet", "cpu", "target-rate", "validation"];
+const PARTS: [&str; 7] = ["baseline", "buffers", "fairness", "per-packet", "cpu", "target-rate", "validation"];
 
 /// The file in the target folder, which this program is two folders below.
 fn kept() -> Result<PathBuf, Failure> {
