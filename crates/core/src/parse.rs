@@ -114,7 +114,17 @@ const SIZE: Kind = Kind {
 
 const SPAN: Kind = Kind {
     name: "a duration",
-    units: &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)],
+    // Keyboards write the micro sign (U+00B5) or the Greek letter (U+03BC), which look alike.
+    units: &[
+        ("ns", 1e-9),
+        ("us", 1e-6),
+        ("\u{b5}s", 1e-6),
+        ("\u{3bc}s", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("min", 60.0),
+        ("h", 3600.0),
+    ],
     listed: "ns, us, ms, s, min, h",
     example_unit: "ms",
     example: "30ms",
@@ -236,6 +246,9 @@ mod tests {
         assert_eq!("64kB".parse(), Ok(Bytes::new(64_000)));
         assert_eq!("30ms".parse(), Ok(Duration::from_millis(30)));
         assert_eq!("0.5s".parse(), Ok(Duration::from_millis(500)));
+        for text in ["7us", "7\u{b5}s", "7\u{3bc}s"] {
+            assert_eq!(text.parse(), Ok(Duration::from_micros(7)), "{text}");
+        }
     }
 
     #[test]
