@@ -19,6 +19,7 @@
 
 #include "kernel.h"
 #include "group.h"
+#include "places.h"
 
 /* User space sees changes after this time at the latest, microseconds. */
 #define INFO_INTERVAL 10000
@@ -29,8 +30,6 @@
  * what paths of long round trips could carry.
  */
 #define LEAST_UNSENT 16384
-/* A subflow without a place among others. */
-#define ALONE MP_SUBFLOWS
 
 /* A socket's own state. */
 struct subflow {
@@ -107,39 +106,6 @@ static u32 token_of(struct sock *sk)
 	return BPF_CORE_READ(context, token);
 }
 
-/* Takes a free place in the connection's group; ALONE if there is none or the connection is going. */
-static u32 take_place(struct mp_connection *connection)
-{
-	u32 place;
-
-	for (place = 0; place < MP_SUBFLOWS; place++) {
-		u64 before = __sync_fetch_and_or(&connection->group.used, 1ULL << place);
-
-		if (before & MP_DYING)
-			break;
-		if (!(before >> place & 1))
-			return place;
-	}
-	return ALONE;
-}
-
-/* Gives a place back; says whether it was the last. */
-static bool leave_place(struct mp_connection *connection, u32 place)
-{
-	u64 mine = 1ULL << (place & (MP_SUBFLOWS - 1));
-	u32 tries;
-
-	/* A try fails only when another subflow has come or gone meanwhile. */
-	for (tries = 0; tries < 4 * MP_SUBFLOWS; tries++) {
-		u64 before = connection->group.used;
-		u64 after = before & ~mine ? before & ~mine : MP_DYING;
-
-		if (__sync_val_compare_and_swap(&connection->group.used, before, after) == before)
-			return after == MP_DYING;
-	}
-	return false;
-}
-
 /* The connection's entry, made if need be; NULL if the map is full. */
 static struct mp_connection *find_or_make_connection(u32 token)
 {
@@ -183,14 +149,14 @@ static u32 join(struct sock *sk, u32 token)
 		count(MP_COUNT_FULL);
 		return ALONE;
 	}
-	place = take_place(connection);
+	place = take_place(&connection->group);
 	if (place >= MP_SUBFLOWS) {
 		count(connection->group.used & MP_DYING ? MP_COUNT_CLOSING : MP_COUNT_CROWDED);
 		return ALONE;
 	}
-	/* The last subflow may have left meanwhile, and another connection have taken the entry's memory. */
+	/* The last subflow may have left meanwhile, and another connection have taken the entry's memory: which one is not known. */
 	if (bpf_map_lookup_elem(&connections, &token) != connection) {
-		leave_place(connection, place);
+		return_place(&connection->group, place);
 		count(MP_COUNT_CLOSING);
 		return ALONE;
 	}
@@ -213,7 +179,7 @@ static void leave(struct subflow *subflow)
 		return;
 	connection->group.member[place] = (struct mp_member){};
 	connection->info[place].family = 0;
-	if (leave_place(connection, place)) {
+	if (leave_place(&connection->group, place)) {
 		bpf_map_delete_elem(&connections, &token);
 		bpf_map_delete_elem(&weights, &token);
 		count(MP_COUNT_FREED);

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "layout.h"
+#include "places.h"
 #include "power.h"
 
 /* Sizes and offsets, to compare with src/layout.rs. */
@@ -36,4 +37,20 @@ real host_exp2(s64 log)
 real host_power(real x, u32 numerator, u32 denominator)
 {
 	return real_power(x, numerator, denominator);
+}
+
+/* Places, to try every order in which subflows come and go. */
+u32 host_take_place(struct mp_group *group)
+{
+	return take_place(group);
+}
+
+bool host_leave_place(struct mp_group *group, u32 place)
+{
+	return leave_place(group, place);
+}
+
+void host_return_place(struct mp_group *group, u32 place)
+{
+	return_place(group, place);
 }
