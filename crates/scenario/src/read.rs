@@ -71,8 +71,31 @@ fn explained(message: &str) -> String {
         deep if deep.contains("recursion limit") || deep.contains("cannot recurse") => {
             "nested too deeply: nothing in a scenario is more than four levels deep".to_owned()
         }
-        other => other.to_owned(),
+        other => match example_of_missing(other) {
+            Some(example) => format!("{other}: write {example}"),
+            None => other.to_owned(),
+        },
     }
+}
+
+/// How a field that is needed and missing may be written, and where if not in the table that the error's place shows.
+fn example_of_missing(message: &str) -> Option<&'static str> {
+    let field = message.strip_prefix("missing field `")?.strip_suffix('`')?;
+    Some(match field {
+        "duration" => "duration = \"30s\" above the first table",
+        "name" => "name = \"video\"",
+        "route" => "route = [\"link1\"]",
+        "rate" => "rate = \"5Mbit\"",
+        "at" => "at = \"10s\"",
+        "every" => "every = \"1s\"",
+        "size" => "size = \"1MB\"",
+        "on" => "on = \"5s\"",
+        "off" => "off = \"5s\"",
+        "min" => "min = \"30packets\"",
+        "max" => "max = \"90packets\"",
+        "max-probability" => "max-probability = \"10%\"",
+        _ => return None,
+    })
 }
 
 /// Where bytes stand: those of the file, then those of the overrides.

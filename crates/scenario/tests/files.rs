@@ -220,7 +220,14 @@ fn faults_are_named_with_their_place_and_remedy() {
         ("duration = \"0s\"\n".to_owned(), 1, "above zero"),
         ("duration = \"1s\"\n".to_owned(), 1, "nothing is sent"),
         ("duration = \"1s\"\n[[link]\n".to_owned(), 2, ""),
-        (String::new(), 1, "duration"),
+        (String::new(), 1, "missing field `duration`: write duration = \"30s\" above the first table"),
+        (
+            with("", "", ROUTE) + "[[source]]\nname = \"s\"\nroute = [\"a\"]\n",
+            13,
+            "missing field `rate`: write rate = \"",
+        ),
+        (with("", "schedule = [{ rate = \"1Mbit\" }]", ROUTE), 8, "missing field `at`: write at = \""),
+        (with("", "", &format!("on-off = {{ on = \"1s\" }}\n{ROUTE}")), 12, "missing field `off`: write off = \""),
     ];
     for (text, line, message) in cases {
         let error = read(&text).expect_err(&text);
