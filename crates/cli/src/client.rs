@@ -55,7 +55,14 @@ pub(crate) struct ClientArgs {
     token: Option<String>,
 
     /// Give up when nothing was heard for this long
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_timeout, help_heading = "Server")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "60s",
+        value_parser = parse_timeout,
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
     pub(crate) timeout: Duration,
 }
 
@@ -74,7 +81,7 @@ pub(crate) struct AlgorithmArgs {
     ///
     /// The controller is `uni-mptcp`, which tries three weights for 20 s each, takes the one that fits the rate, and corrects
     /// it by what it gives; with `--cc uni-mptcp:correct=off` it tries anew when a path has changed, as its paper has it.
-    #[arg(long, value_name = "RATE", help_heading = "Algorithms")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = "Algorithms")]
     target_rate: Option<Rate>,
 }
 

@@ -54,7 +54,13 @@ pub(crate) struct Args {
     all: bool,
 
     /// Length of each download
-    #[arg(long, value_name = "DURATION", default_value = "8.5s", value_parser = parse_duration)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "8.5s",
+        value_parser = parse_duration,
+        allow_hyphen_values = true
+    )]
     time: Duration,
 
     /// Where the page goes

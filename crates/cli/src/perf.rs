@@ -53,11 +53,25 @@ pub(crate) struct Args {
     client: Option<Host>,
 
     /// How long to send
-    #[arg(short, long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    #[arg(
+        short,
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = parse_duration,
+        allow_hyphen_values = true
+    )]
     time: Duration,
 
     /// How many flows to use at once
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    #[arg(
+        short = 'P',
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=128)
+    )]
     parallel: u16,
 
     /// The server sends
@@ -65,7 +79,14 @@ pub(crate) struct Args {
     reverse: bool,
 
     /// The time between two reports
-    #[arg(short, long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    #[arg(
+        short,
+        long,
+        value_name = "DURATION",
+        default_value = "1s",
+        value_parser = parse_duration,
+        allow_hyphen_values = true
+    )]
     interval: Duration,
 
     /// Print the outcome as JSON

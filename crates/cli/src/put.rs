@@ -37,7 +37,13 @@ pub(crate) struct Args {
     target: String,
 
     /// Wait this long for another transfer of the file to end; the server notices within two minutes that one broke off
-    #[arg(long, value_name = "DURATION", default_value = "150s", value_parser = parse_duration)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "150s",
+        value_parser = parse_duration,
+        allow_hyphen_values = true
+    )]
     wait: Duration,
 
     /// Print the outcome as JSON

@@ -32,7 +32,14 @@ const LOSS_PACKETS: u64 = 100_000;
 #[command(after_help = "Examples:\n  manypath emu check\n  manypath emu check --time 30s --json")]
 pub(super) struct Args {
     /// How long each measurement takes
-    #[arg(short, long, value_name = "DURATION", default_value = "5s", value_parser = parse_timeout)]
+    #[arg(
+        short,
+        long,
+        value_name = "DURATION",
+        default_value = "5s",
+        value_parser = parse_timeout,
+        allow_hyphen_values = true
+    )]
     time: Duration,
 
     /// Print JSON

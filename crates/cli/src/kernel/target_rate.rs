@@ -49,7 +49,7 @@ pub(crate) struct Args {
     dear: String,
 
     /// How long each weight is tried, and the least time between corrections; the second half is measured
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_span, allow_hyphen_values = true)]
     epoch: Span,
 
     /// Hold what a search found until the paths' rates change, then search again, in place of correcting it
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     search_only: bool,
 
     /// Search again after this long in any case
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = parse_span, allow_hyphen_values = true)]
     period: Option<Span>,
 
     /// Print JSON, one line a change

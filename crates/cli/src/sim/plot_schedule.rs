@@ -29,11 +29,17 @@ pub(crate) struct Args {
     connection: Option<String>,
 
     /// From when on
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "0s",
+        value_parser = parse_duration,
+        allow_hyphen_values = true
+    )]
     from: Duration,
 
     /// Until when; to the end without it
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     to: Option<Duration>,
 }
 
