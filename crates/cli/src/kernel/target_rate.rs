@@ -1,14 +1,14 @@
 //! `kernel target-rate`: a wanted rate at least cost.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use manypath_cc::omega;
 use manypath_core::{Duration as Span, Rate, Time};
 use manypath_kernel::engine;
@@ -24,6 +24,9 @@ const PERIOD: Duration = Duration::from_millis(250);
 
 /// What was found, for whoever comes after; it goes with the next boot, as the connections do.
 const STATE: &str = "/run/manypath/target-rate.json";
+
+/// Held by the one that runs: two would overwrite each other's state, and the weights of the connections that both see.
+const LOCK: &str = "/run/manypath/target-rate.lock";
 
 /// Keep connections under `uni-mptcp` at a rate, with as little on the dear path as that takes
 ///
@@ -103,13 +106,12 @@ impl Line {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    ensure!(args.cheap != args.dear, "the cheap and the dear path are the same");
     ensure!(args.target.as_bps() > 0.0, "the target rate is zero");
     ensure!(args.epoch >= Span::from_secs(1), "an epoch of less than a second measures nothing");
     // Errors of spelling and of set-up are said at once.
-    addresses(&args.cheap)?;
-    addresses(&args.dear)?;
+    ensure_apart(&addresses(&args.cheap)?, &addresses(&args.dear)?)?;
     engine::weighted_connections()?;
+    let _lock = lock(Path::new(LOCK))?;
     let config = omega::Config {
         epoch: args.epoch,
         period: args.period,
@@ -155,6 +157,28 @@ fn addresses(path: &str) -> Result<Addresses> {
     Ok(found)
 }
 
+/// Fails for one path under two names, as an interface and its address are.
+fn ensure_apart(cheap: &Addresses, dear: &Addresses) -> Result<()> {
+    if let Some(shared) = cheap.iter().find(|address| dear.contains(address)) {
+        bail!("the cheap and the dear path are the same, both have {shared}: name two");
+    }
+    Ok(())
+}
+
+/// Takes the lock; who holds what it returns has it.
+fn lock(path: &Path) -> Result<File> {
+    let cannot = || format!("cannot lock {}", path.display());
+    fs::create_dir_all(path.parent().unwrap_or(Path::new("/run"))).with_context(cannot)?;
+    let file = File::create(path).with_context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another target-rate steers this machine's connections already: end it first; `pgrep -af target-rate` finds it"
+        ),
+        Err(TryLockError::Error(error)) => Err(error).with_context(cannot),
+    }
+}
+
 /// What was found before; nothing if there is no such file, or it is not ours.
 fn read_state() -> Vec<Found> {
     fs::read(STATE).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
@@ -188,10 +212,25 @@ mod tests {
     }
 
     #[test]
+    fn one_runs_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run/lock");
+        let first = lock(&path).unwrap();
+        let said = lock(&path).unwrap_err().to_string();
+        assert!(said.contains("another target-rate") && said.contains("end it first"), "{said}");
+        drop(first);
+        lock(&path).unwrap();
+    }
+
+    #[test]
     fn a_path_is_an_interface_or_an_address() {
         for text in ["192.0.2.7", "::ffff:192.0.2.7"] {
             assert_eq!(addresses(text).unwrap(), [IpAddr::from([192, 0, 2, 7])]);
         }
+        let same = ["10.0.0.1", "::ffff:10.0.0.1"].map(|text| addresses(text).unwrap());
+        let said = ensure_apart(&same[0], &same[1]).unwrap_err().to_string();
+        assert!(said.contains("both have 10.0.0.1: name two"), "{said}");
+        ensure_apart(&same[0], &addresses("10.0.0.2").unwrap()).unwrap();
         assert!(addresses("no-such").unwrap_err().to_string().contains("neither an address"));
     }
 }
