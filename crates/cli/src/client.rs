@@ -22,7 +22,7 @@ use crate::algorithms;
 use crate::dial;
 use crate::output;
 use crate::schedule_trace::ScheduleTrace;
-use crate::target::Host;
+use crate::target::{self, Host};
 
 /// Options of the commands that connect to a server.
 #[derive(Clone, Debug, clap::Args)]
@@ -146,11 +146,12 @@ impl FromStr for PathArg {
             return Err("a path is an interface (wlan0) or a local address (10.0.0.2)".to_owned());
         }
         let bind = match local.parse::<IpAddr>() {
-            Ok(address) => Bind::Address(address),
+            Ok(address) => Bind::Address(address.to_canonical()),
             Err(_) => Bind::Interface(local.to_owned()),
         };
         let remote = remote.map(|remote| {
-            remote.parse().map_err(|_| format!("'{remote}' is not a remote address: write ADDRESS:PORT"))
+            let parsed = remote.parse().map(target::canonical);
+            parsed.map_err(|_| format!("'{remote}' is not a remote address: write ADDRESS:PORT"))
         });
         Ok(Self { name: name.to_owned(), bind, remote: remote.transpose()? })
     }
@@ -465,6 +466,14 @@ mod tests {
         assert_eq!(paths[1].bind, Bind::Address([10, 0, 0, 2].into()));
         assert_eq!(paths[1].remote, Some("192.0.2.1:70".parse().unwrap()));
         assert_eq!((paths[0].priority, paths[1].priority), (Priority::Normal, Priority::Backup));
+    }
+
+    #[test]
+    fn an_ipv4_address_written_as_ipv6_is_that_address() {
+        let path = "::ffff:10.0.0.2@[::ffff:192.0.2.1]:70".parse::<PathArg>().unwrap();
+        assert_eq!(path.bind, Bind::Address([10, 0, 0, 2].into()));
+        assert_eq!(path.remote, Some("192.0.2.1:70".parse().unwrap()));
+        assert_eq!(path.name, "::ffff:10.0.0.2", "as it was written");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Addresses of files: `manypath://HOST[:PORT]/PATH` and `HOST[:PORT]/PATH`.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result, bail};
@@ -133,13 +133,22 @@ fn unescaped(text: &str) -> Result<String, ParseTargetError> {
     String::from_utf8(out).map_err(|_| bad())
 }
 
+/// An IPv4 address that is written as an IPv6 one (`::ffff:192.0.2.1`) is that IPv4 address, and reached from such.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        // With its scope.
+        IpAddr::V6(_) => address,
+    }
+}
+
 impl Host {
     /// Asks the resolver: the first address of each family, in its order; at least one.
     pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let found = tokio::net::lookup_host((self.name.as_str(), self.port)).await;
         let found = found.with_context(|| format!("cannot find '{}': check the name and the resolver", self.name))?;
         let mut first: Vec<SocketAddr> = Vec::new();
-        for address in found {
+        for address in found.map(canonical) {
             if first.iter().all(|other| other.is_ipv4() != address.is_ipv4()) {
                 first.push(address);
             }
@@ -158,6 +167,14 @@ mod tests {
 
     fn target(name: &str, port: u16, path: &str) -> Target {
         Target { host: Host { name: name.into(), port }, path: path.into() }
+    }
+
+    #[tokio::test]
+    async fn an_ipv4_address_written_as_ipv6_is_that_address() {
+        let resolved = |text: &'static str| async move { text.parse::<Host>().unwrap().resolve().await.unwrap() };
+        assert_eq!(resolved("[::ffff:192.0.2.1]:7").await, ["192.0.2.1:7".parse().unwrap()]);
+        let scoped = "[fe80::1%2]:7".parse().unwrap();
+        assert_eq!(canonical(scoped), scoped);
     }
 
     #[test]

@@ -100,7 +100,9 @@ impl Paths {
     /// # Errors
     /// If a name selects nothing, or there are too many addresses.
     pub fn select(&self, names: &[String]) -> Result<Vec<Path>, PlanError> {
-        let is_called = |path: &Path, name: &str| path.interface == name || path.address.to_string() == name;
+        // An address may be written in more than one way.
+        let has = |path: &Path, name: &str| name.parse().is_ok_and(|ip: IpAddr| ip.to_canonical() == path.address);
+        let is_called = |path: &Path, name: &str| path.interface == name || has(path, name);
         if let Some(name) = names.iter().find(|name| !self.paths.iter().any(|path| is_called(path, name))) {
             return Err(PlanError::Unknown(name.clone(), self.listing()));
         }
@@ -108,7 +110,7 @@ impl Paths {
         // from, which is the first subflow's: with another, that path would have two.
         let wanted = |path: &&Path| match names {
             [] => path.default_route && path.preferred,
-            names => names.contains(&path.address.to_string()) || (path.preferred && names.contains(&path.interface)),
+            names => names.iter().any(|name| has(path, name)) || (path.preferred && names.contains(&path.interface)),
         };
         let selected: Vec<Path> = self.paths.iter().filter(wanted).cloned().collect();
         match selected.len() {
@@ -331,6 +333,7 @@ mod tests {
         assert_eq!(chosen(&[]).unwrap(), ["10.0.1.2", "10.0.2.2", "2001:db8::3"]);
         assert_eq!(chosen(&["eth0", "wlan0"]).unwrap(), ["10.0.1.2", "10.0.3.2", "2001:db8::3"]);
         assert_eq!(chosen(&["2001:db8::2"]).unwrap(), ["2001:db8::2"]);
+        assert_eq!(chosen(&["2001:DB8:0::2", "::ffff:10.0.1.2", "10.0.1.2"]).unwrap(), ["10.0.1.2", "2001:db8::2"]);
         assert!(matches!(chosen(&["wlan1"]), Err(PlanError::Unknown(name, _)) if name == "wlan1"));
     }
 
