@@ -71,7 +71,8 @@ fn destination(args: &Args) -> Result<PathBuf> {
 /// What the file is called by the user, or by the server.
 fn named(args: &Args) -> Result<PathBuf> {
     let name = args.target.path.rsplit('/').next().filter(|name| !matches!(*name, "" | "." | ".."));
-    let name = name.with_context(|| format!("'{}' names no file", shown(&args.target)))?;
+    let name =
+        name.with_context(|| format!("'{}' names no file: write the name of one at its end", shown(&args.target)))?;
     Ok(match &args.output {
         None => PathBuf::from(name),
         Some(output) if output.as_os_str() == "-" => {

@@ -1,7 +1,7 @@
 //! `put`: store a file on a server.
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -74,16 +74,36 @@ fn target(args: &Args) -> Result<Target> {
 
 /// Opens the file.
 fn open(path: &Path) -> Result<(File, Metadata)> {
-    // Without waiting for a pipe's other end.
+    // A socket cannot be opened at all, and the system's words for that are those for a missing device.
+    ensure_regular(&fs::metadata(path)?)?;
+    // Without waiting for a pipe's other end: it may have come in the file's place meanwhile.
     let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;
     let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        bail!(
-            "it is not a regular file, and the server is to know the size beforehand: write it to one, and send that"
-        );
-    }
+    ensure_regular(&metadata)?;
     Ok((file, metadata))
+}
+
+/// Fails for what has no size beforehand; says what it is, and what to do.
+fn ensure_regular(metadata: &Metadata) -> Result<()> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        bail!("it is a folder: pack it into one file, as tar does, and send that");
+    }
+    let what = if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    bail!(
+        "it is {what}, not a regular file, and the server is to know the size beforehand: write what comes from it to a \
+         file, and send that"
+    );
 }
 
 /// What becomes of a file that this side stops sending.

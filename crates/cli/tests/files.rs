@@ -269,12 +269,20 @@ fn what_has_no_size_is_not_sent_as_less() {
         // Said to be empty, and to be a page.
         ("/proc/version", "does not have the size that the system says"),
         ("/sys/class/net/lo/mtu", "does not have the size that the system says"),
-        ("/dev/null", "it is not a regular file"),
+        ("/dev/null", "it is a device, not a regular file"),
     ] {
         said(server.put(std::path::Path::new(file), "g")).fails_with(&[file, told]);
     }
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
-    said(server.put(&place.path("pipe"), "g")).fails_with(&["cannot read", "write it to one, and send that"]);
+    said(server.put(&place.path("pipe"), "g")).fails_with(&["it is a pipe", "to a file, and send that"]);
+    let _socket = std::os::unix::net::UnixListener::bind(place.path("socket")).unwrap();
+    said(server.put(&place.path("socket"), "g")).fails_with(&["it is a socket", "to a file, and send that"]);
+    said(server.put(&place.path("served"), "g")).fails_with(&["it is a folder", "pack it into one file"]);
+    fs::create_dir(place.path("served/folder")).unwrap();
+    said(server.get("folder", &place.path("g")))
+        .fails_with(&["refuses file 'folder': it is a folder: name a file in it"]);
+    said(server.put(&place.path("served/f"), "folder")).fails_with(&["it is a folder: name a file in it"]);
+    fs::remove_dir(place.path("served/folder")).unwrap();
     said(server.get("f", &place.path("pipe"))).fails_with(&["cannot write", "choose another place with --output"]);
     // The server learns after the client has ended.
     wait_until("nothing is stored", || fs::read_dir(place.path("served")).unwrap().count() == 1);

@@ -39,8 +39,10 @@ impl Arriving {
             return Err(StoreError::PartName);
         }
         // Neither a folder nor a device or a pipe, which a rename would replace.
-        if dir.metadata(name).is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(StoreError::NotAFile);
+        match dir.metadata(name) {
+            Ok(found) if found.is_dir() => return Err(StoreError::Folder),
+            Ok(found) if !found.is_file() => return Err(StoreError::NotAFile),
+            _ => {}
         }
         let mut part = name.to_owned();
         part.push(SUFFIX);
@@ -196,7 +198,7 @@ mod tests {
     fn a_folder_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("f")).unwrap();
-        assert!(matches!(open(&folder), Err(StoreError::NotAFile)));
+        assert!(matches!(open(&folder), Err(StoreError::Folder)));
     }
 
     #[cfg(unix)]

@@ -38,7 +38,10 @@ pub(crate) enum StoreError {
     /// Nothing may be stored.
     #[error("the server is read-only: start it with --writable to allow this")]
     ReadOnly,
-    /// It is a folder, a device or a socket.
+    /// It is a folder.
+    #[error("it is a folder: name a file in it")]
+    Folder,
+    /// It is a device, a pipe or a socket.
     #[error("it is not a regular file")]
     NotAFile,
     /// Somebody has put a link where a part is to be.
@@ -84,7 +87,7 @@ impl StoreError {
             Self::BadPath(_) | Self::PartName | Self::LongName => Refusal::BadRequest,
             Self::NotFound => Refusal::NotFound,
             Self::Forbidden | Self::ReadOnly | Self::LinkedPart => Refusal::Forbidden,
-            Self::NotAFile => Refusal::NotAFile,
+            Self::Folder | Self::NotAFile => Refusal::NotAFile,
             Self::Busy => Refusal::Busy,
             Self::NoSpace => Refusal::NoSpace,
             Self::Storage(_) => Refusal::Storage,
@@ -104,6 +107,9 @@ impl Store {
         // Without waiting: opening a pipe that nobody writes to would otherwise never return.
         let file = self.dir.open_with(path, OpenOptions::new().read(true).nonblock(true))?.into_std();
         let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(StoreError::Folder);
+        }
         if metadata.is_file() { Ok((file, metadata)) } else { Err(StoreError::NotAFile) }
     }
 
@@ -189,7 +195,7 @@ mod tests {
             assert!(matches!(store.read(path), Err(StoreError::BadPath(_))), "{path}");
             assert!(matches!(store.write(path), Err(StoreError::BadPath(_))), "{path}");
         }
-        assert!(matches!(store.read("sub"), Err(StoreError::NotAFile)));
+        assert!(matches!(store.read("sub"), Err(StoreError::Folder)));
         assert!(matches!(store.read("nothing"), Err(StoreError::NotFound)));
         assert!(matches!(store.write("no/folder"), Err(StoreError::NotFound)));
     }
