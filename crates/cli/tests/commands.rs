@@ -51,7 +51,7 @@ fn help_has_examples_and_mistakes_are_errors() {
     run(["perf", "-c", "h", "-P", "-1"]).fails_with(&["-1 is not in 1..=128"]);
     run(["put", "f", "h/f", "--wait", "-1s"]).fails_with(&["'-1s' is out of range"]);
     run(["perf", "-c", "h", "--target-rate", "-1Mbit"]).fails_with(&["'-1Mbit' is out of range"]);
-    run(&[&target_rate[..], &["--epoch", "-1s"]].concat()).fails_with(&["'-1s' is out of range"]);
+    run([&target_rate[..], &["--epoch", "-1s"]].concat()).fails_with(&["'-1s' is out of range"]);
     run(["serve", "/does/not/exist"]).fails_with(&["cannot serve /does/not/exist"]);
     run(["put", "/does/not/exist", "h/x", "--pin", "0"]).fails_with(&["64 hexadecimal digits"]);
 }
