@@ -12,9 +12,9 @@ fn slow_start_outgrows_a_shallow_queue() {
     if is_hindered() {
         return;
     }
-    // In slow start two packets acknowledged let four leave at once, of which two find nothing but the queue: with ten packets of it the
-    // first loss is at a window of some forty. Spread at the rate of two windows a round trip, which the link's 83 packets a
-    // round trip bear up to 42, more than half as much again fits. Thresholds found: 19 packets without pacing, 29 to 31 with it.
+    // In slow start two packets acknowledged let four leave at once, half of which must wait: ten packets of queue are full when the
+    // window has some forty. Spread over half a round trip, in which the link carries 42 packets, none wait until the window has
+    // those. Thresholds found, half of the window at the first loss: 19 packets without pacing, 29 to 31 with it.
     let links = shallow_and_deep_link();
     let loaded = Loaded::new("lia");
     let pair = Pair::connect(&links, &loaded.name);

@@ -15,8 +15,8 @@ const CHANGES: [(&str, &str); 6] = [
     ("loss 1%", "queue = \"375KB\"\nloss = \"1%\""),
 ];
 
-/// Runs whose median counts, of a controller (its column) under a condition: one, but where chance decides between two ends
-/// of a run, or where the simulator's median is compared with it.
+/// Runs whose median counts, of a controller (its column) under a condition: one, but more where chance decides and where the
+/// simulator's median is compared with it.
 fn runs(condition: &str, column: &str) -> u64 {
     match (condition, column) {
         ("loss 1%", "mp_mpcc_lat") => 9,

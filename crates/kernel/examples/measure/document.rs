@@ -1,11 +1,12 @@
 //! Tables between marks in docs/kernel.md and docs/validation.md: `<!-- measured: NAME -->` and `<!-- end -->`.
 
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use crate::Failure;
 
-/// Replaces what stands between a table's marks.
-pub(crate) fn replace(name: &str, text: &str) -> Result<(), Failure> {
+/// The document that a table is in, its text, and where in it the table stands.
+fn find(name: &str) -> Result<(PathBuf, String, Range<usize>), Failure> {
     let page = if name == "validation" { "../../docs/validation.md" } else { "../../docs/kernel.md" };
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
     let document = std::fs::read_to_string(&file)?;
@@ -13,6 +14,17 @@ pub(crate) fn replace(name: &str, text: &str) -> Result<(), Failure> {
     let begin = document.find(&mark).ok_or_else(|| format!("no mark '{}' in {}", mark.trim(), file.display()))?;
     let begin = begin + mark.len();
     let length = document[begin..].find("<!-- end -->").ok_or("a mark has no end")?;
-    let new = format!("{}{}\n\n{}", &document[..begin], text.trim_end(), &document[begin + length..]);
-    Ok(std::fs::write(&file, new)?)
+    Ok((file, document, begin..begin + length))
+}
+
+/// Fails for a table that has no place: before it is measured, not hours later.
+pub(crate) fn ensure_place(name: &str) -> Result<(), Failure> {
+    find(name).map(drop)
+}
+
+/// Replaces what stands between a table's marks.
+pub(crate) fn replace(name: &str, text: &str) -> Result<(), Failure> {
+    let (file, mut document, place) = find(name)?;
+    document.replace_range(place, &format!("{}\n\n", text.trim_end()));
+    Ok(std::fs::write(&file, document)?)
 }

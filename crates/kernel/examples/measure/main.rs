@@ -185,7 +185,10 @@ fn run() -> Result<bool, Failure> {
     if parts.is_empty() {
         parts = PARTS.to_vec();
     }
-    let whole = !short && only.is_empty() && rows.is_empty();
+    let write = write && !short && only.is_empty() && rows.is_empty();
+    if write {
+        parts.iter().try_for_each(|part| document::ensure_place(part))?;
+    }
     let results = Results::open((!short).then(kept).transpose()?, until)?;
     let mut session = Session { short, only, rows, runs, epoch, results };
     let mut holds = true;
@@ -198,7 +201,7 @@ fn run() -> Result<bool, Failure> {
         let text = outcome.text();
         eprintln!("{text}");
         holds &= outcome.checks.iter().all(|(holds, _)| *holds);
-        if write && whole {
+        if write {
             document::replace(part, &text)?;
         }
     }
