@@ -27,7 +27,7 @@ use crate::monitor::{Monitor, Report};
 mod config;
 
 pub use config::{
-    Brake, Config, Defaults, Leave, Low, OnTimeout, Publish, SlowStart, Steps, Utility, config, parameters,
+    Brake, Config, Defaults, Leave, Low, OnTimeout, Publish, Queue, SlowStart, Steps, Utility, config, parameters,
 };
 
 /// How often slow start repeats an interval before it goes back (MPCC's release).
@@ -121,11 +121,16 @@ impl Momentum {
 
     /// A gradient points elsewhere than the last decision: steps begin small again.
     fn turn(&mut self, config: &Config) {
-        self.amplifier = 0;
-        self.bound = 0;
+        self.calm();
         if self.direction.is_some() {
             self.swing = (self.swing + 1).min(config.swing);
         }
+    }
+
+    /// A queue takes what is sent too fast: the next step is as if it were the first.
+    fn calm(&mut self) {
+        self.amplifier = 0;
+        self.bound = 0;
     }
 
     /// Probing found no direction.
@@ -285,6 +290,7 @@ impl Ascent {
                     self.monitor.retime(self.rtt());
                 }
                 self.monitor.on_acked(acked);
+                self.ease();
                 self.settle(now, others);
             }
             Event::Lost { packet, bytes, .. } => {
@@ -385,6 +391,19 @@ impl Ascent {
             }
             _ => self.rate = self.base,
         }
+        self.ease();
+    }
+
+    /// While the results of a doubled rate are on their way, sends at the one before it as soon as round trips are seen to lengthen.
+    fn ease(&mut self) {
+        if self.config.queue == Queue::Ignored || self.monitor.is_open() {
+            return;
+        }
+        if let Phase::SlowStart { previous: Some(old), .. } = &self.phase
+            && self.monitor.latest_slope() >= config::QUEUE_GROWS
+        {
+            self.rate = self.rate.min(old.rate);
+        }
     }
 
     /// Takes the results that have come in.
@@ -409,8 +428,11 @@ impl Ascent {
                     self.begin(now, 0, report.rate);
                 } else if unlimited {
                     self.on_doubled(now, report, previous, repeats, others);
+                } else if self.arrived(report).is_some() {
+                    // Whatever the sender can do, the path cannot do as much.
+                    self.go_back(now, report, previous, others);
                 } else {
-                    self.repeat_or_go_back(now, report.rate, previous, repeats, others);
+                    self.repeat_or_go_back(now, report, previous, repeats, others);
                 }
             }
             Phase::Probing { .. } if report.app_limited || !unlimited => self.probe(now, others),
@@ -420,10 +442,19 @@ impl Ascent {
         }
     }
 
+    /// The rate at which packets of an interval arrived, Mbit/s, if its own is known to be too high by that.
+    fn arrived(&self, report: &Report<Role>) -> Option<f64> {
+        let too_high = report.is_overload() || report.slope >= config::QUEUE_GROWS;
+        let is_known = self.config.queue == Queue::Heeded && report.arrival > Rate::ZERO;
+        (is_known && too_high).then(|| report.arrival.as_mbps().min(report.rate))
+    }
+
     /// The rate is far too high.
     fn brake(&mut self, now: Time, report: &Report<Role>, others: f64) {
         self.momentum = Momentum::default();
+        let arrived = self.arrived(report);
         let lower = match &self.phase {
+            Phase::SlowStart { .. } if arrived.is_some() => report.rate,
             Phase::SlowStart { previous, .. } => before_doubling(report.rate, *previous),
             _ => self.base / 2.0,
         };
@@ -431,7 +462,7 @@ impl Ascent {
             Brake::Any => report.rate * (1.0 - report.loss),
             Brake::Held => f64::INFINITY,
         };
-        self.base = lower.min(delivered).max(self.config.min_rate);
+        self.base = lower.min(delivered).min(arrived.unwrap_or(f64::INFINITY)).max(self.config.min_rate);
         self.probe(now, others);
     }
 
@@ -452,25 +483,33 @@ impl Ascent {
             self.others = others;
             self.begin(now, 0, self.base);
         } else if self.config.slow_start.tries_again(report) {
-            self.repeat_or_go_back(now, new.rate, previous, repeats, others);
+            self.repeat_or_go_back(now, report, previous, repeats, others);
         } else {
-            self.go_back(now, new.rate, previous, others);
+            self.go_back(now, report, previous, others);
         }
     }
 
-    fn repeat_or_go_back(&mut self, now: Time, rate: f64, previous: Option<Sample>, repeats: u32, others: f64) {
+    fn repeat_or_go_back(
+        &mut self,
+        now: Time,
+        report: &Report<Role>,
+        previous: Option<Sample>,
+        repeats: u32,
+        others: f64,
+    ) {
         if repeats < MAX_REPEATS {
             self.phase = Phase::SlowStart { previous, repeats: repeats + 1 };
             self.others = others;
-            self.begin(now, 0, rate);
+            self.begin(now, 0, report.rate);
         } else {
-            self.go_back(now, rate, previous, others);
+            self.go_back(now, report, previous, others);
         }
     }
 
-    /// Slow start ends at the rate before the last doubling.
-    fn go_back(&mut self, now: Time, rate: f64, previous: Option<Sample>, others: f64) {
-        self.base = before_doubling(rate, previous).max(self.config.min_rate);
+    /// Slow start ends at the rate before the last doubling, or at what arrives.
+    fn go_back(&mut self, now: Time, report: &Report<Role>, previous: Option<Sample>, others: f64) {
+        let lower = self.arrived(report).unwrap_or_else(|| before_doubling(report.rate, previous));
+        self.base = lower.max(self.config.min_rate);
         self.probe(now, others);
     }
 
@@ -525,6 +564,9 @@ impl Ascent {
     fn on_moved(&mut self, now: Time, from: f64, previous: &Sample, new: Sample, others: f64) {
         let gradient = self.config.utility.gradient(previous, &new, self.others);
         if self.momentum.agrees(gradient) {
+            if self.config.queue == Queue::Heeded && gradient > 0.0 && new.slope > 0.0 {
+                self.momentum.calm();
+            }
             self.step(now, gradient, new, others);
             return;
         }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use manypath_core::{Bytes, Duration, PacketNumber, Time};
+use manypath_core::{Bytes, Duration, PacketNumber, Rate, Time};
 
 use crate::event::Acked;
 
@@ -102,6 +102,8 @@ pub struct Report<R> {
     pub slope: f64,
     /// Mean RTT, seconds; `None` if nothing was acknowledged.
     pub rtt: Option<f64>,
+    /// How fast its packets arrived, by their acknowledgements; zero if they were too few to tell.
+    pub arrival: Rate,
     /// Whether the application limited sending in it.
     pub app_limited: bool,
 }
@@ -143,6 +145,8 @@ struct Interval<R> {
     range: Option<(u64, u64)>,
     sent: Bytes,
     acked: Bytes,
+    /// When the first acknowledgement came, what it was for, and when the latest came.
+    heard: Option<(Time, Bytes, Time)>,
     lost: Bytes,
     regression: Regression,
     app_limited: bool,
@@ -167,10 +171,24 @@ impl<R: Copy> Interval<R> {
         self.acked + self.lost >= self.sent
     }
 
-    fn report(&self, config: &Config) -> Report<R> {
-        let slope = self.regression.slope().map_or(0.0, |(slope, error)| {
+    /// The slope of the RTT; zero when it cannot be told from zero.
+    fn slope(&self, config: &Config) -> f64 {
+        self.regression.slope().map_or(0.0, |(slope, error)| {
             if slope.abs() < config.min_slope.max(config.slope_errors * error) { 0.0 } else { slope }
-        });
+        })
+    }
+
+    fn arrival(&self) -> Rate {
+        match self.heard {
+            Some((first, size, last)) if self.packets() >= OVERLOAD_PACKETS && last > first => {
+                Rate::from_bytes_per(self.acked - size, last.since(first))
+            }
+            _ => Rate::ZERO,
+        }
+    }
+
+    fn report(&self, config: &Config) -> Report<R> {
+        let slope = self.slope(config);
         // Past the deadline, what is unknown counts as lost; events that count a packet twice cannot exceed all.
         let lost = self.lost.max(self.sent - self.acked).min(self.sent);
         Report {
@@ -182,6 +200,7 @@ impl<R: Copy> Interval<R> {
             loss: if self.sent.is_zero() { 0.0 } else { lost.as_f64() / self.sent.as_f64() },
             slope,
             rtt: self.regression.mean(),
+            arrival: self.arrival(),
             app_limited: self.app_limited,
         }
     }
@@ -220,6 +239,7 @@ impl<R: Copy> Monitor<R> {
             range: None,
             sent: Bytes::ZERO,
             acked: Bytes::ZERO,
+            heard: None,
             lost: Bytes::ZERO,
             regression: Regression::default(),
             app_limited: false,
@@ -296,6 +316,9 @@ impl<R: Copy> Monitor<R> {
     pub fn on_acked(&mut self, acked: &Acked) {
         if let Some(interval) = self.intervals.iter_mut().find(|interval| interval.holds(acked.packet)) {
             interval.acked += acked.bytes;
+            let at = acked.sent_at + acked.rtt;
+            let (first, size, last) = interval.heard.unwrap_or((at, acked.bytes, at));
+            interval.heard = Some((first, size, last.max(at)));
             interval.regression.add(acked.sent_at, acked.rtt);
         }
     }
@@ -319,6 +342,11 @@ impl<R: Copy> Monitor<R> {
         Some(report)
     }
 
+    /// The slope of the RTT over what was heard so far of the latest interval, as a report has it.
+    pub fn latest_slope(&self) -> f64 {
+        self.intervals.back().map_or(0.0, |latest| latest.slope(&self.config))
+    }
+
     /// When the open interval ends or the oldest closed one is given up.
     pub fn next_timer(&self) -> Option<Time> {
         let end = self.open().filter(|open| open.range.is_some() && !self.overdue).map(Interval::end);
@@ -329,8 +357,6 @@ impl<R: Copy> Monitor<R> {
 
 #[cfg(test)]
 mod tests {
-    use manypath_core::Rate;
-
     use super::*;
 
     const RTT: Duration = Duration::from_millis(100);
@@ -386,6 +412,29 @@ mod tests {
         assert_eq!((report.packets, report.sent), (4, Bytes::new(4000)));
         assert_eq!(report.span, Duration::from_millis(150));
         assert_eq!(monitor.take_report(Time::from_millis(200)), None);
+    }
+
+    #[test]
+    fn packets_arrive_as_fast_as_their_acknowledgements_come() {
+        // Sent a millisecond apart, of round trips that grow by half of the time: 1000 bytes in 1.5 ms. Every second is lost.
+        let mut twenty = monitor(20);
+        for packet in 0..20 {
+            if packet % 2 == 0 {
+                let mut sample = ack(packet, packet, 0);
+                sample.rtt = Duration::from_micros(100_000 + 500 * packet);
+                twenty.on_acked(&sample);
+            } else {
+                twenty.on_lost(PacketNumber(packet), Bytes::new(1000));
+            }
+        }
+        assert!((twenty.latest_slope() - 0.5).abs() < 1e-9);
+        twenty.close(Time::from_millis(150));
+        let arrival = twenty.take_report(Time::from_millis(300)).unwrap().arrival;
+        assert!((arrival.as_mbps() - 8.0 / 3.0).abs() < 1e-3, "{arrival:?}");
+        let mut few = monitor(19);
+        (0..19).for_each(|packet| few.on_acked(&ack(packet, packet, 100)));
+        few.close(Time::from_millis(150));
+        assert_eq!(few.take_report(Time::from_millis(300)).unwrap().arrival, Rate::ZERO);
     }
 
     #[test]

@@ -426,6 +426,7 @@ mod tests {
             loss,
             slope,
             rtt: Some(0.1),
+            arrival: Rate::ZERO,
             app_limited: false,
         });
     }

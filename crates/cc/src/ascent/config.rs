@@ -41,7 +41,7 @@ pub enum SlowStart {
 }
 
 /// RTT slope (s/s) from which on a queue grows, and losses are no chance: the rate is a quarter above what the path delivers.
-const QUEUE_GROWS: f64 = 0.25;
+pub(super) const QUEUE_GROWS: f64 = 0.25;
 
 impl SlowStart {
     /// Whether chance may explain that an interval had less utility than the one before, so that its rate is tried again.
@@ -93,6 +93,17 @@ pub enum Brake {
     Any,
 }
 
+/// What a growing queue means besides what the utility makes of it. A queue deeper than a round trip takes what is sent too fast for several
+/// intervals before anything is lost, and steps are amplified until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Nothing.
+    Ignored,
+    /// While round trips lengthen, steps up are not amplified; and a doubled rate that fills a queue is not sent on while its results are
+    /// on their way. Slow start then ends, and an overload falls, at the rate at which packets arrived.
+    Heeded,
+}
+
 /// What a retransmission timeout does to the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnTimeout {
@@ -141,6 +152,8 @@ pub struct Config {
     pub timeout: OnTimeout,
     /// What an overload does.
     pub brake: Brake,
+    /// What a growing queue does.
+    pub queue: Queue,
 }
 
 impl Config {
@@ -166,7 +179,7 @@ pub struct Defaults {
 }
 
 /// The rows, with an algorithm's own defaults.
-pub const fn parameters(own: Defaults) -> [Parameter; 21] {
+pub const fn parameters(own: Defaults) -> [Parameter; 22] {
     const fn row(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Parameter {
         Parameter { name, default, range, meaning }
     }
@@ -212,6 +225,12 @@ pub const fn parameters(own: Defaults) -> [Parameter; 21] {
             "held or any",
             "intervals that lose 30% and lower the rate at once: those that tested no rate, or any",
         ),
+        row(
+            "queue",
+            "ignored",
+            "ignored or heeded",
+            "while round trips lengthen: nothing, or steps up stay small, slow start waits and ends at what arrives",
+        ),
     ]
 }
 
@@ -252,5 +271,6 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
         publish: params.choice("publish", &[("mi", Publish::Interval), ("decision", Publish::Decision)])?,
         timeout: params.choice("timeout", &[("halve", OnTimeout::Halve), ("keep", OnTimeout::Keep)])?,
         brake: params.choice("brake", &[("held", Brake::Held), ("any", Brake::Any)])?,
+        queue: params.choice("queue", &[("ignored", Queue::Ignored), ("heeded", Queue::Heeded)])?,
     })
 }

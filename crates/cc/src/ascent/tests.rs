@@ -26,6 +26,7 @@ fn config() -> Config {
         publish: Publish::Interval,
         timeout: OnTimeout::Halve,
         brake: Brake::Held,
+        queue: Queue::Ignored,
     }
 }
 
@@ -351,6 +352,72 @@ fn slow_starts_differ_in_what_they_take_for_chance() {
     assert_eq!(after(SlowStart::Release, 0.4), (16.0, true));
     assert_eq!(after(SlowStart::Tolerant, 0.4), (8.0, false), "an overload is no chance");
     assert_eq!(after(SlowStart::Paper, 0.1), (8.0, false));
+}
+
+#[test]
+fn a_queue_that_doubling_fills_ends_slow_start_at_what_arrives() {
+    let after = |queue, slope, share| {
+        let mut driver = Driver::new(Config { queue, slow_start: SlowStart::Tolerant, ..config() });
+        driver.round(0.0);
+        driver.round(0.0);
+        driver.slope = slope;
+        let interval = driver.interval(share, false);
+        close(interval.2, 16.0);
+        driver.answer(interval, 0.2);
+        (driver.ascent.base, matches!(driver.ascent.phase, Phase::SlowStart { .. }))
+    };
+    // By their acknowledgements the test's packets left a millisecond apart: they arrive at 8 Mbit/s, over 1.5.
+    let (base, goes_on) = after(Queue::Heeded, 0.5, 1.0);
+    assert!((base / (8.0 / 1.5) - 1.0).abs() < 0.01 && !goes_on, "{base}");
+    assert_eq!(after(Queue::Ignored, 0.5, 1.0), (8.0, false));
+    // A late sender sent less than the rate. To repeat it would overfill the queue.
+    let (base, goes_on) = after(Queue::Heeded, 0.5, 0.85);
+    assert!((base / (8.0 / 1.5) - 1.0).abs() < 0.01 && !goes_on, "{base}");
+    assert_eq!(after(Queue::Ignored, 0.5, 0.85), (16.0, true));
+    assert_eq!(after(Queue::Heeded, 0.0, 0.85), (16.0, true), "no queue");
+}
+
+#[test]
+fn while_round_trips_lengthen_the_rate_before_is_sent_until_results_are_in() {
+    let waiting = |queue, slope| {
+        let mut driver = Driver::new(Config { queue, slow_start: SlowStart::Tolerant, ..config() });
+        driver.round(0.0);
+        driver.round(0.0);
+        driver.slope = slope;
+        let (first, last, rate) = driver.interval(1.0, false);
+        close(rate, 16.0);
+        // Half of the interval is heard.
+        driver.answer((first, first + (last - first) / 2, rate), 0.0);
+        driver.ascent.rate
+    };
+    close(waiting(Queue::Ignored, 0.5), 16.0);
+    close(waiting(Queue::Heeded, 0.0), 16.0);
+    close(waiting(Queue::Heeded, 0.5), 8.0);
+}
+
+#[test]
+fn steps_into_a_queue_are_not_amplified() {
+    let after = |queue, slope| {
+        let utility = Utility { g: 0.0, ..config().utility };
+        let mut driver = Driver::new(Config { queue, utility, ..config() });
+        for loss in [0.0, 0.0, 0.0, 0.2] {
+            driver.round(loss);
+        }
+        while !matches!(driver.ascent.phase, Phase::Moving { .. }) {
+            driver.round(0.0);
+        }
+        driver.slope = slope;
+        let begun = driver.ascent.base;
+        for _ in 0..4 {
+            driver.round(0.0);
+        }
+        driver.ascent.base - begun
+    };
+    let amplified = after(Queue::Heeded, 0.0);
+    close(after(Queue::Ignored, 0.1), amplified);
+    // Four of theta times the gradient 0.9 T^-0.1, about 0.68 Mbit/s each.
+    let calm = after(Queue::Heeded, 0.1);
+    assert!(calm > 2.0 && calm < 2.8 && amplified > 2.0 * calm, "{calm} of {amplified}");
 }
 
 #[test]

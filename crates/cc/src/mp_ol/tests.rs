@@ -19,6 +19,7 @@ fn report(rate: f64, loss: f64, index: usize) -> Report<Role> {
         loss,
         slope: 0.0,
         rtt: Some(0.1),
+        arrival: Rate::ZERO,
         app_limited: false,
     }
 }
