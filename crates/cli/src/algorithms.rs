@@ -105,8 +105,9 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
 
 /// What real connections have in place of MPCC's defaults, where a controller has the parameter. Its slow start tolerates chance
 /// losses: the paper's rule takes one or two for the end of a path's capacity (docs/decisions/slow-start.md). An overload is braked: the
-/// paper's steps take half a minute down to a path that has come back thin (docs/decisions/overload.md).
-const FOR_REAL_PATHS: [(&str, &str); 2] = [("slow-start", "tolerant"), ("brake", "any")];
+/// paper's steps take half a minute down to a path that has come back thin. And a queue that grows tells what losses tell too late where
+/// it is deep (both: docs/decisions/overload.md).
+const FOR_REAL_PATHS: [(&str, &str); 3] = [("slow-start", "tolerant"), ("brake", "any"), ("queue", "heeded")];
 
 /// A controller as real connections use it: [`FOR_REAL_PATHS`], but what is chosen.
 pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {
