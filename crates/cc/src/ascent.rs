@@ -25,17 +25,17 @@ use crate::event::Event;
 use crate::monitor::{Monitor, Report};
 
 mod config;
+mod momentum;
 
 pub use config::{
     Brake, Config, Defaults, Leave, Low, OnTimeout, Publish, Queue, SlowStart, Steps, Utility, config, parameters,
 };
+use momentum::Momentum;
 
 /// How often slow start repeats an interval before it goes back (MPCC's release).
 pub const MAX_REPEATS: u32 = 2;
 /// Loss that slow start ignores but in [`SlowStart::Paper`].
 const TOLERATED_LOSS: f64 = 0.15;
-/// A step is at most this share of the own rate, so that rates stay positive (MPCC's release).
-const MAX_STEP: f64 = 0.5;
 /// Rates above a terabit per second are an accident, Mbit/s.
 const MAX_RATE: f64 = 1e6;
 /// The smallest window, packets (MPCC's release).
@@ -98,96 +98,6 @@ struct Role {
     epoch: u32,
     /// Place in a probing round.
     index: usize,
-}
-
-/// What step sizes remember of earlier decisions. A decision is a move of the base rate, or to stay where probing found none.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Momentum {
-    /// Sign of the last decision: +1, -1, or 0 for staying; `None` before the first.
-    direction: Option<f64>,
-    /// Steps in one direction (Vivace's paper), or the release's amplifier.
-    amplifier: u32,
-    /// How often the bound was widened.
-    bound: u32,
-    /// Changes of direction not yet worked off.
-    swing: u32,
-}
-
-impl Momentum {
-    /// Whether a gradient points where the last decision went.
-    fn agrees(&self, gradient: f64) -> bool {
-        self.direction.is_some_and(|direction| direction * gradient > 0.0)
-    }
-
-    /// A gradient points elsewhere than the last decision: steps begin small again.
-    fn turn(&mut self, config: &Config) {
-        self.calm();
-        if self.direction.is_some() {
-            self.swing = (self.swing + 1).min(config.swing);
-        }
-    }
-
-    /// A queue takes what is sent too fast: the next step is as if it were the first.
-    fn calm(&mut self) {
-        self.amplifier = 0;
-        self.bound = 0;
-    }
-
-    /// Probing found no direction.
-    fn stay(&mut self) {
-        self.direction = Some(0.0);
-    }
-
-    /// Decides to follow a gradient: the step, Mbit/s, at own rate `own` and total rate `total`.
-    fn step(&mut self, config: &Config, gradient: f64, own: f64, total: f64) -> f64 {
-        let goes_on = self.agrees(gradient);
-        if !goes_on {
-            self.turn(config);
-        }
-        self.direction = Some(gradient.signum());
-        let wanted = config.theta * gradient.abs() * self.amplified(config.steps, goes_on);
-        // The release's order: the smallest step may exceed the bound.
-        let size = self.bounded(config, wanted, total, goes_on).max(config.min_step).min(MAX_STEP * own);
-        size.copysign(gradient)
-    }
-
-    /// The factor of this step; it grows while the direction stays and no swing is held.
-    fn amplified(&mut self, steps: Steps, goes_on: bool) -> f64 {
-        let before = self.amplifier;
-        let swings = goes_on && self.swing > 0;
-        self.swing -= u32::from(swings);
-        match steps {
-            Steps::Release => {
-                if goes_on && !swings {
-                    self.amplifier = before.saturating_add(2);
-                }
-                1.0 + f64::from(before)
-            }
-            // Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision.
-            Steps::Paper => {
-                self.amplifier = if swings { before.max(1) } else { before.saturating_add(1) };
-                match f64::from(self.amplifier) {
-                    n if n <= 3.0 => n,
-                    n => 2.0 * n - 3.0,
-                }
-            }
-        }
-    }
-
-    /// The change bound cuts a step, and widens or narrows.
-    fn bounded(&mut self, config: &Config, wanted: f64, total: f64, goes_on: bool) -> f64 {
-        let bound = config.bound_at(self.bound) * total;
-        self.bound = match config.steps {
-            // MPCC's release begins again without a notch after a turn that was cut.
-            Steps::Release if wanted > bound => self.bound.saturating_add(u32::from(goes_on)),
-            Steps::Release => self.bound.saturating_sub(1),
-            Steps::Paper if wanted > bound => self.bound.saturating_add(1),
-            Steps::Paper => {
-                (0..self.bound).find(|notch| wanted <= config.bound_at(*notch) * total).unwrap_or(self.bound)
-            }
-        };
-        wanted.min(bound)
-    }
 }
 
 /// Where the ascent is (MPCC s5.2).
@@ -333,7 +243,7 @@ impl Ascent {
         out.value("base_rate_bps", self.base * 1e6);
         out.value("published_bps", self.published * 1e6);
         out.value("others_bps", self.others * 1e6);
-        out.value("amplifier", f64::from(self.momentum.amplifier));
+        out.value("amplifier", f64::from(self.momentum.amplifier()));
         out.value(
             "phase",
             match self.phase {

@@ -5,7 +5,7 @@ use super::*;
 use crate::event::Acked;
 use crate::monitor;
 
-fn config() -> Config {
+pub(super) fn config() -> Config {
     Config {
         // Tests answer whole probing rounds at once, later than a session would.
         monitor: monitor::Config { deadline: 20.0, ..monitor::Config::default() },
@@ -30,7 +30,7 @@ fn config() -> Config {
     }
 }
 
-fn close(left: f64, right: f64) {
+pub(super) fn close(left: f64, right: f64) {
     assert!((left - right).abs() < 1e-9, "{left} is not {right}");
 }
 
@@ -199,93 +199,6 @@ fn many_senders_exceed_a_link_a_little() {
 #[test]
 fn a_gradient_between_equal_rates_is_zero() {
     close(config().utility.gradient(&sample(5.0, 0.0, 0.0), &sample(5.0, 0.1, 0.0), 0.0), 0.0);
-}
-
-#[test]
-fn steps_are_amplified_after_the_swing_buffer() {
-    let config = config();
-    let mut momentum = Momentum::default();
-    // amp = 0, and still 0 while the second step is made: it grows by two after that, and again.
-    for (factor, amplifier) in [(1.0, 0), (1.0, 2), (3.0, 4), (5.0, 6)] {
-        close(momentum.step(&config, 0.6, 50.0, 100.0), 0.6 * factor);
-        assert_eq!(momentum.amplifier, amplifier);
-    }
-    // Turned: one swing, which the next step works off.
-    for (factor, amplifier, swing) in [(1.0, 0, 1), (1.0, 0, 0), (1.0, 2, 0), (3.0, 4, 0)] {
-        close(momentum.step(&config, -0.6, 50.0, 100.0), -0.6 * factor);
-        assert_eq!((momentum.amplifier, momentum.swing), (amplifier, swing));
-    }
-    // Twice at most.
-    for gradient in [0.6, -0.6, 0.6] {
-        close(momentum.step(&config, gradient, 50.0, 100.0), gradient);
-    }
-    assert_eq!(momentum.swing, 2);
-}
-
-#[test]
-fn steps_are_bounded() {
-    let config = config();
-    let mut momentum = Momentum::default();
-    // 5% of 100; a first step and a turn leave no notch, a cut step that goes on leaves one.
-    for (gradient, step, bound) in [(8.0, 5.0, 0), (8.0, 5.0, 1), (8.0, 10.0, 2), (-8.0, -5.0, 0), (-8.0, -5.0, 1)] {
-        close(momentum.step(&config, gradient, 50.0, 100.0), step);
-        assert_eq!(momentum.bound, bound, "{gradient}");
-    }
-    // Not cut: one less.
-    close(momentum.step(&config, -2.0, 50.0, 100.0), -2.0);
-    assert_eq!(momentum.bound, 0);
-    // Never less than the smallest step, even where the bound is less; never more than half of the own rate.
-    close(momentum.step(&config, 0.01, 50.0, 100.0), 0.5);
-    close(momentum.step(&config, -8.0, 2.0, 4.0), -0.5);
-    close(momentum.step(&config, 4.0, 5.0, 100.0), 2.5);
-}
-
-#[test]
-fn what_is_no_move_has_no_direction() {
-    let config = config();
-    let mut momentum = Momentum::default();
-    for _ in 0..3 {
-        momentum.step(&config, 0.6, 50.0, 100.0);
-    }
-    // Moving ended because the utility fell, but probing says up: the direction of the last move.
-    momentum.turn(&config);
-    assert_eq!((momentum.amplifier, momentum.swing), (0, 1));
-    assert!(momentum.agrees(0.6));
-    close(momentum.step(&config, 0.6, 50.0, 100.0), 0.6);
-    assert_eq!((momentum.amplifier, momentum.swing), (0, 0));
-    // Probing found none: whatever comes next is a turn.
-    momentum.stay();
-    assert!(!momentum.agrees(0.6));
-    close(momentum.step(&config, 0.6, 50.0, 100.0), 0.6);
-    assert_eq!(momentum.swing, 1);
-}
-
-#[test]
-fn the_amplifier_of_the_paper() {
-    let config = Config { steps: Steps::Paper, swing: 0, min_step: 0.0, bound: 1.0, ..config() };
-    let mut momentum = Momentum::default();
-    // m = 1, 2, 3, 2*4 - 3 = 5, 7.
-    for m in [1.0, 2.0, 3.0, 5.0, 7.0] {
-        close(momentum.step(&config, 0.5, 100.0, 100.0), 0.5 * m);
-    }
-    // Moving ended: the count begins anew, whichever way probing points.
-    momentum.turn(&config);
-    for m in [1.0, 2.0] {
-        close(momentum.step(&config, 0.5, 100.0, 100.0), 0.5 * m);
-    }
-}
-
-#[test]
-fn the_bound_of_the_paper_narrows_at_once() {
-    let config = Config { steps: Steps::Paper, swing: 9, min_step: 0.0, bound_step: 0.1, ..config() };
-    // The swing buffer keeps the amplifier out of this.
-    let mut momentum = Momentum { direction: Some(1.0), bound: 3, swing: 9, ..Momentum::default() };
-    // 35% of 100 allowed; 12 needs 5% + 1 notch of 10%.
-    close(momentum.step(&config, 12.0, 100.0, 100.0), 12.0);
-    assert_eq!(momentum.bound, 1);
-    // 20 exceeds 15%.
-    close(momentum.step(&config, 20.0, 100.0, 100.0), 15.0);
-    assert_eq!(momentum.bound, 2);
 }
 
 #[test]
