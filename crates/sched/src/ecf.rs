@@ -131,6 +131,8 @@ impl Scheduler for Ecf {
 
     fn remove_subflow(&mut self, id: SubflowId) {
         self.opportunistic.remove_subflow(id);
+        // It may be the one that was waited for.
+        self.waiting = false;
     }
 
     fn reason(&self) -> &'static str {

@@ -233,11 +233,13 @@ mod tests {
 
     #[test]
     fn the_next_owner_of_an_id_may_penalise_at_once() {
-        let mut pr = Opportunistic::new(KERNEL_RATIO);
         let paths = view([subflow(0, 20, 10, 2), subflow(1, 200, 10, 1)]);
-        assert_eq!(pr.choose(at(0), &paths, &held_up()), copy(Some(SLOW)));
-        assert_eq!(pr.choose(at(1), &paths, &held_up()), copy(None));
-        pr.remove_subflow(FAST);
-        assert_eq!(pr.choose(at(1), &paths, &held_up()), copy(Some(SLOW)));
+        for name in ["minrtt-pr", "blest", "ecf"] {
+            let mut scheduler = crate::create(&name.parse().unwrap()).unwrap();
+            assert_eq!(scheduler.pick(at(0), &paths, &held_up()), copy(Some(SLOW)).unwrap(), "{name}");
+            assert_eq!(scheduler.pick(at(1), &paths, &held_up()), copy(None).unwrap(), "{name}");
+            scheduler.remove_subflow(FAST);
+            assert_eq!(scheduler.pick(at(1), &paths, &held_up()), copy(Some(SLOW)).unwrap(), "{name}");
+        }
     }
 }
