@@ -85,6 +85,14 @@ impl Stms {
         whole
     }
 
+    /// A subflow's gap as last adapted or calculated, in segments.
+    fn last_gap(&self, id: SubflowId) -> f64 {
+        match &self.variant {
+            Variant::Adapted(adaptation) => adaptation.gap(id),
+            Variant::Calculated(last) => last.get(id.index()).copied().unwrap_or(0.0),
+        }
+    }
+
     /// Algorithm 1, line 3: the front for the fast subflow. Line 5: behind the gap for slow ones.
     fn choose(&mut self, view: &View, queue: &Queue) -> Choice {
         let Some(fast) = fastest(view.usable()) else { return Choice::Wait };
@@ -162,13 +170,9 @@ impl Scheduler for Stms {
     }
 
     fn looks_ahead(&self, view: &View) -> Bytes {
-        let gap = |subflow: &SubflowView| match &self.variant {
-            Variant::Adapted(adaptation) => adaptation.gap(subflow.id),
-            Variant::Calculated(last) => last.get(subflow.id.index()).copied().unwrap_or(0.0),
-        };
         let Some(fast) = fastest(view.usable()) else { return Bytes::ZERO };
         let slow = view.usable().filter(|subflow| subflow.id != fast.id);
-        Bytes::from_f64(slow.map(gap).fold(0.0, f64::max) * fast.mss.as_f64())
+        Bytes::from_f64(slow.map(|subflow| self.last_gap(subflow.id)).fold(0.0, f64::max) * fast.mss.as_f64())
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {
@@ -187,11 +191,7 @@ impl Scheduler for Stms {
     }
 
     fn inspect(&self, id: SubflowId, out: &mut dyn FnMut(&'static str, f64)) {
-        let gap = match &self.variant {
-            Variant::Adapted(adaptation) => adaptation.gap(id),
-            Variant::Calculated(last) => last.get(id.index()).copied().unwrap_or(0.0),
-        };
-        out("gap_segments", gap);
+        out("gap_segments", self.last_gap(id));
     }
 }
 

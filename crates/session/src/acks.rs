@@ -189,6 +189,19 @@ mod tests {
     }
 
     #[test]
+    fn as_many_records_as_asked_for_are_acknowledged_at_once() {
+        for every in 1..=4 {
+            let mut duty = AckDuty::default();
+            for record in 1..every {
+                duty.on_record(Time::ZERO, DataSeq(0), false, every, Duration::from_millis(5));
+                assert_eq!(duty.due, Some(Time::from_millis(5)), "{record} of {every}");
+            }
+            duty.on_record(Time::from_millis(1), DataSeq(0), false, every, Duration::from_millis(5));
+            assert_eq!(duty.due, Some(Time::from_millis(1)), "{every}");
+        }
+    }
+
+    #[test]
     fn what_other_paths_carried_postpones_nothing() {
         // A record's acknowledgement is due at 15 ms; the left edge alone would wait until 10 + 40.
         let mut duty = AckDuty::default();

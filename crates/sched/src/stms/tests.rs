@@ -295,6 +295,27 @@ fn a_removed_subflow_s_gap_is_forgotten() {
     assert!(gap_of(&scheduler, 1) > 0.9);
     scheduler.remove_subflow(SubflowId(1));
     assert!(gap_of(&scheduler, 1).abs() < 1e-9);
+    // And of what STMS-C has calculated.
+    let mut calculated = Stms::calculated();
+    calculated.pick(Time::ZERO, &paths, &queue(100, 100));
+    assert!(gap_of(&calculated, 1) > 0.9);
+    calculated.remove_subflow(SubflowId(1));
+    assert!(gap_of(&calculated, 1).abs() < 1e-9);
+}
+
+#[test]
+fn what_must_be_at_hand_is_the_largest_gap_of_the_slow_subflows() {
+    let mut paths = view([subflow(0, 20, 99, 0), subflow(1, 60, 99, 0), subflow(2, 100, 99, 0)]);
+    let mut scheduler = stms_a(20.0);
+    for ms in [0, 100] {
+        scheduler.on_data_ack(Time::from_millis(ms), &ack(8, 2), &paths);
+    }
+    let [largest, smaller] = [2, 1].map(|id| gap_of(&scheduler, id));
+    assert!(largest > smaller);
+    assert_eq!(scheduler.looks_ahead(&paths), Bytes::from_f64(largest * MSS as f64));
+    // The fastest has no gap, whatever is remembered of its id.
+    paths.subflows[2].srtt = Some(Duration::from_millis(10));
+    assert_eq!(scheduler.looks_ahead(&paths), Bytes::from_f64(smaller * MSS as f64));
 }
 
 /// Paths without losses or windows: every subflow sends at its rate, one data acknowledgement a
