@@ -8,9 +8,11 @@
 struct tunables {
 	/* How alpha_r = max x / x_r is computed: 0, as the draft defines it; 1, rounded down, as an integer division does. */
 	u64 alpha;
+	/* As in window_control.h. */
+	u64 pacing;
 };
 
-TUNABLES = { .alpha = 0 };
+TUNABLES = { .alpha = 0, .pacing = 1 };
 
 struct law_state {};
 

@@ -12,9 +12,11 @@
 struct tunables {
 	/* How a path's quality is estimated from l, the packets between losses: 0, l/rtt^2; 1, l^2/rtt as draft-05 prints. */
 	u64 quality;
+	/* As in window_control.h. */
+	u64 pacing;
 };
 
-TUNABLES = { .quality = 0 };
+TUNABLES = { .quality = 0, .pacing = 1 };
 
 struct law_state {
 	/* Packets between the last two losses (spec: l1). */

@@ -18,9 +18,11 @@ struct tunables {
 	u64 threshold;
 	/* Loss rates that differ by at most this share of the largest are the same. */
 	u64 tolerance_ppm;
+	/* As in window_control.h. */
+	u64 pacing;
 };
 
-TUNABLES = { .estimate = 0, .threshold = 0, .tolerance_ppm = 200000 };
+TUNABLES = { .estimate = 0, .threshold = 0, .tolerance_ppm = 200000, .pacing = 1 };
 
 /* Acknowledgements of one estimate of the threshold: Hoe uses three. */
 #define CLOSE 3

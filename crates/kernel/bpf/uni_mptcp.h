@@ -12,9 +12,11 @@
 struct tunables {
 	/* A loss takes: 0, half of the window; 1, half times the weight, as eq. 17 and 20 print it. */
 	u64 decrease;
+	/* As in window_control.h. */
+	u64 pacing;
 };
 
-TUNABLES = { .decrease = 0 };
+TUNABLES = { .decrease = 0, .pacing = 1 };
 
 struct law_state {};
 

@@ -11,6 +11,18 @@
 
 #include "window_steps.h"
 
+#ifndef MANYPATH_TUNABLES_H
+#include "tunables.h"
+
+/* A law with parameters has this one as the last. */
+struct tunables {
+	/* Whether windows are paced: 0, never; 1, where spread() says. */
+	u64 pacing;
+};
+
+TUNABLES = { .pacing = 1 };
+#endif
+
 #ifdef __bpf__
 
 #define SUBFLOW_STATE struct window_state
@@ -102,7 +114,7 @@ INLINE void take_weight(const struct subflow *subflow, const struct scope *scope
  */
 INLINE void spread(struct sock *sk)
 {
-	if (sk->sk_pacing_status == SK_PACING_NONE && ((struct tcp_sock *)sk)->rtt_min.s[0].v > SPREAD_RTT)
+	if (tunables.pacing && sk->sk_pacing_status == SK_PACING_NONE && ((struct tcp_sock *)sk)->rtt_min.s[0].v > SPREAD_RTT)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 
@@ -236,7 +248,6 @@ u32 BPF_PROG(undo_cwnd, struct sock *sk)
 /* The steps as tests call them. */
 struct window_controller {
 	u64 state_size;
-	/* NULL if there are none. */
 	void *tunables;
 	void (*join)(const struct step *step);
 	void (*sample)(const struct step *step, u32 rtt_us);
@@ -276,16 +287,10 @@ static void host_timeout(const struct step *step, u32 told)
 	step_timeout(step, told);
 }
 
-#ifdef MANYPATH_TUNABLES_H
-#define HOST_TUNABLES &tunables
-#else
-#define HOST_TUNABLES 0
-#endif
-
 #define WINDOW_CONTROLLER(kernel_name)                                                                                      \
 	const struct window_controller kernel_name = {                                                                      \
 		.state_size = sizeof(struct window_state),                                                                  \
-		.tunables = HOST_TUNABLES,                                                                                  \
+		.tunables = &tunables,                                                                                  \
 		.join = host_join,                                                                                          \
 		.sample = host_sample,                                                                                      \
 		.ack = host_ack,                                                                                            \

@@ -1,12 +1,12 @@
 //! Parameters of a controller in the kernel: `struct tunables` of its object, one 64-bit word a parameter.
 //!
-//! Names, ranges and defaults are those of the controller's row in the registry of `manypath-cc`; where a word is, the object's
-//! own type information says (docs/kernel-maps.md).
+//! Names, ranges and defaults are those of the controller's row in the registry of `manypath-cc`, but of those that only the kernel has.
+//! Where a word is, the object's own type information says (docs/kernel-maps.md).
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-use manypath_core::{AlgorithmSpec, Parameter};
+use manypath_core::{AlgorithmSpec, Parameter, SpecError};
 
 use crate::Object;
 use crate::error::Error;
@@ -26,6 +26,14 @@ const LIMITS: &[(&str, &str, u64)] = &[
     // MAX_PERIOD of bpf/mp_ol.h: records have a place in the subflow's state.
     ("mp-ol", "n", 8),
 ];
+
+/// Parameters that window-based controllers have in the kernel and nowhere else (bpf/window_control.h).
+const SENDING: &[Parameter] = &[Parameter {
+    name: "pacing",
+    default: "on",
+    range: "on or off",
+    meaning: "whether windows are spread over a round trip, where the shortest is longer than 2 ms; subflows that are paced remain so",
+}];
 
 /// A parameter's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,18 +113,29 @@ impl Layout {
         self.words.iter().find(|word| word.name == plain || word.name == millionths)
     }
 
-    /// The registry's rows of the parameters that the kernel has.
+    /// The rows of the parameters that the kernel has.
     fn parameters(&self) -> impl Iterator<Item = &'static Parameter> {
-        parameters(self.controller).iter().filter(|row| self.find(row.name).is_some())
+        parameters(self.controller).filter(|row| self.find(row.name).is_some())
     }
 
-    /// Checks settings: the kernel has them and takes as much, and the registry knows their ranges.
+    /// Checks settings: the kernel has them and takes as much, and they are in their ranges.
     pub(crate) fn check(&self, settings: &[Setting]) -> Result<(), Error> {
         if let Some((key, _)) = settings.iter().find(|(key, _)| self.find(key).is_none()) {
             return Err(self.not_in_kernel(key));
         }
-        let spec = AlgorithmSpec { name: self.controller.to_owned(), params: settings.to_vec() };
-        manypath_cc::create(&spec, 0)?;
+        let algorithm = self.controller.to_owned();
+        let mut own = AlgorithmSpec { name: algorithm.clone(), params: Vec::new() };
+        for (key, value) in settings {
+            match sending(key) {
+                None => own.params.push((key.clone(), value.clone())),
+                Some(row) if choices(row).contains(&value.as_str()) => {}
+                Some(row) => {
+                    let (key, value, range) = (key.clone(), value.clone(), row.range.to_owned());
+                    return Err(SpecError::BadValue { algorithm, key, value, range }.into());
+                }
+            }
+        }
+        manypath_cc::create(&own, 0)?;
         settings.iter().try_for_each(|(key, value)| {
             let limit = LIMITS.iter().find(|(name, limited, _)| *name == self.controller && limited == key);
             match limit {
@@ -163,7 +182,7 @@ impl Layout {
 
     /// The value as the word holds it.
     fn number(&self, key: &str, value: &str, word: &Word) -> Result<u64, Error> {
-        let row = parameters(self.controller).iter().find(|row| row.name == key);
+        let row = parameters(self.controller).find(|row| row.name == key);
         let row = row.ok_or_else(|| self.not_in_kernel(key))?;
         if let Some(place) = choices(row).iter().position(|choice| *choice == value) {
             return Ok(place as u64);
@@ -176,10 +195,15 @@ impl Layout {
     }
 }
 
-/// The registry's rows of a controller's parameters.
-fn parameters(controller: &str) -> &'static [Parameter] {
+/// The registry's rows of a controller's parameters, and those of the kernel alone.
+fn parameters(controller: &str) -> impl Iterator<Item = &'static Parameter> {
     let algorithm = manypath_cc::algorithms().iter().find(|algorithm| algorithm.name == controller);
-    algorithm.map_or(&[], |algorithm| algorithm.parameters)
+    algorithm.map_or(&[][..], |algorithm| algorithm.parameters).iter().chain(SENDING)
+}
+
+/// The row of a parameter of the kernel alone.
+fn sending(key: &str) -> Option<&'static Parameter> {
+    SENDING.iter().find(|row| row.name == key)
 }
 
 /// The words that a parameter takes, if its range is a list of words ("square or root"), in the order of their numbers: that of the
@@ -239,7 +263,7 @@ mod tests {
                 object.name
             );
             for (key, value) in found {
-                let row = parameters(object.name).iter().find(|row| row.name == key).unwrap();
+                let row = parameters(object.name).find(|row| row.name == key).unwrap();
                 let other = OTHER_DEFAULTS.iter().find(|(name, known, _)| *name == object.name && *known == key);
                 let expected = other.map_or(row.default, |(.., default)| default);
                 assert_eq!(value, expected, "{}:{key}", object.name);

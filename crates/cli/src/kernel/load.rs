@@ -16,6 +16,7 @@ use crate::output::{self, counted};
   manypath kernel load mpcc-latency --default
   manypath kernel load uni-mptcp balia
   manypath kernel load mpcc-latency --set latency-weight=12
+  manypath kernel load lia --set pacing=off
   manypath kernel load mpcc-latency:latency-weight=12 olia
   manypath kernel load mpcc-latency:latency-weight=12 --as mp_lat12")]
 pub(crate) struct Load {
@@ -63,7 +64,7 @@ pub(crate) struct Set {
     #[arg(value_name = "ALG")]
     controller: String,
 
-    /// Parameters, as in `manypath algorithms`
+    /// Parameters, as in `manypath algorithms`; and `pacing`, on or off, of those with a window
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_setting)]
     settings: Vec<Setting>,
 }
