@@ -116,7 +116,7 @@ impl RateService {
     #[inline]
     fn serve(&mut self, now: Time, size: u32) -> Option<FineTime> {
         let start = self.free.max(FineTime::from_time(now));
-        // Rounded down, so that a step is never entered early; a late entry is what `serve_across` handles anyway.
+        // Rounded down: changes come on whole nanoseconds, so that a step is entered neither early nor late.
         let whole = Time::from_nanos(u64::try_from(start.0 >> 32).unwrap_or(u64::MAX));
         let current = self.byte_time.at(whole);
         let ends = self.byte_time.ends();
@@ -151,9 +151,9 @@ impl RateService {
             let (at, byte_time) = next?;
             let until = FineTime::from_time(at);
             if let Some(ByteTime(units)) = current {
-                left -= until.0.saturating_sub(from.0) as f64 / units as f64;
+                left -= (until.0 - from.0) as f64 / units as f64;
             }
-            from = from.max(until);
+            from = until;
             current = byte_time;
         }
         None
@@ -217,12 +217,12 @@ impl TraceService {
         self.base.saturating_add(self.slots[self.index].at)
     }
 
-    /// Goes to the first opportunity at or after `now`; what was left of the ones before is wasted.
+    /// Goes to the first opportunity at or after `now`, which is later than the present one; what was left of the ones before is wasted.
     fn seek(&mut self, now: u64) {
         self.base = now / self.period * self.period;
         let mut offset = now - self.base;
         // The last opportunity of a repetition is at the very start of the next one.
-        if offset == 0 && self.base > 0 {
+        if offset == 0 {
             self.base -= self.period;
             offset = self.period;
         }
