@@ -122,6 +122,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lost_does_not_disturb_the_states() {
+        let bad = GilbertElliott { enter_bad: 0.1, leave_bad: 0.3, loss_good: 0.0, loss_bad: 1.0 };
+        let good = GilbertElliott { loss_good: 1.0, loss_bad: 0.0, ..bad };
+        let opposite: Vec<_> = outcomes(&Loss::Bursty(good), 1000).into_iter().map(|lost| !lost).collect();
+        assert_eq!(outcomes(&Loss::Bursty(bad), 1000), opposite);
+    }
+
+    #[test]
     fn elliott_loses_in_both_states() {
         let model = GilbertElliott { enter_bad: 0.1, leave_bad: 0.3, loss_good: 0.01, loss_bad: 0.5 };
         // bad share 0.1 / 0.4 = 0.25; mean 0.25 * 0.5 + 0.75 * 0.01 = 0.1325

@@ -53,6 +53,7 @@ mod tests {
         let mut random = generator(3, "spans");
         let sum: f64 = (0..20_000).map(|_| exponential(&mut random, Duration::from_secs(1)).as_secs_f64()).sum();
         assert!((sum / 20_000.0 - 1.0).abs() < 0.03);
+        assert_eq!(exponential(&mut random, Duration::ZERO), Duration::from_nanos(1), "no loop stands still");
     }
 
     #[test]

@@ -184,6 +184,25 @@ mod tests {
     }
 
     #[test]
+    fn outside_of_the_thresholds_the_spread_begins_anew() {
+        // [RED93] s4: below the lower threshold and above the upper one the count is set back.
+        for queue in [4, 15] {
+            let mut state = red(1.0, false);
+            state.since_signal = 7;
+            arrive(&mut state, queue);
+            assert_eq!(state.since_signal, 0, "{queue}");
+        }
+    }
+
+    #[test]
+    fn the_average_stays_while_nothing_can_leave() {
+        let mut state = red(0.5, false);
+        arrive(&mut state, 16);
+        state.on_arrival(Time::from_millis(3), packets(0), Duration::ZERO, Time::ZERO, Duration::ZERO);
+        assert!((state.average - 8.0).abs() < 1e-12);
+    }
+
+    #[test]
     fn the_average_decays_over_idle_time() {
         let mut state = red(0.5, false);
         arrive(&mut state, 16);

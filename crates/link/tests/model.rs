@@ -2,10 +2,12 @@
 
 use manypath_core::{Bytes, Duration, Rate, Time};
 use manypath_link::{
-    Capacity, Change, ConfigError, DropCause, Ecn, GilbertElliott, Link, LinkConfig, Loss, QueueLimit, Red, Verdict,
+    Capacity, Change, ConfigError, DropCause, Ecn, GilbertElliott, Link, LinkConfig, Loss, MAX_CHANGES,
+    MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS, MAX_RATE_BPS, MIN_RATE_BPS, QueueLimit, Red, Verdict,
 };
 
 const MTU: Bytes = Bytes::new(1500);
+const FULL: Verdict = Verdict::Drop(DropCause::QueueFull);
 
 /// 12 Mbit/s (1500 bytes take 1 ms), 10 ms of delay, room for 10 packets.
 fn base() -> LinkConfig {
@@ -67,6 +69,8 @@ fn drop_tail_counts_the_packet_in_transmission() {
     // The first has left at 1 ms: there is room for one.
     assert_eq!(departs(&mut link, us(1_000), 1500), us(11_000));
     assert_eq!(link.backlog(us(1_000)).bytes, Bytes::new(15_000));
+    // Those that still wait are in the mean, too.
+    assert_eq!(link.counters(us(1_000)).queueing_mean(), Some(Duration::from_millis(54) / 11));
     assert_eq!(link.backlog(us(11_000)).packets, 0);
     let counters = link.counters(us(11_000));
     assert_eq!(
@@ -74,6 +78,9 @@ fn drop_tail_counts_the_packet_in_transmission() {
         (12, 11, 1)
     );
     assert_eq!((counters.peak_backlog, counters.dropped.total().bytes), (Bytes::new(15_000), MTU));
+    // A smaller backlog later is no peak.
+    send(&mut link, us(20_000), 40);
+    assert_eq!(link.counters(us(20_000)).peak_backlog, Bytes::new(15_000));
     // Waits: 0 + 1 + ... + 9 ms for the first ten, 9 ms for the last.
     assert_eq!((counters.queueing_sum, counters.queueing_max), (Duration::from_millis(54), Duration::from_millis(9)));
     assert_eq!(counters.queueing_mean(), Some(Duration::from_millis(54) / 11));
@@ -87,6 +94,13 @@ fn a_byte_limit_lets_small_packets_in_where_large_ones_do_not_fit() {
     send(&mut link, Time::ZERO, 500);
     assert_eq!(link.enqueue(us(2_000), Bytes::new(2001), Ecn::NotEct), Verdict::Drop(DropCause::QueueFull));
     assert_eq!(link.enqueue(us(2_000), Bytes::MAX, Ecn::NotEct), Verdict::Drop(DropCause::QueueFull));
+}
+
+#[test]
+fn no_queue_holds_more_than_two_to_the_twentieth_packets() {
+    let mut link = link(&LinkConfig { queue: QueueLimit::Bytes(MAX_QUEUE_BYTES), ..base() });
+    let full = (0..MAX_QUEUE_PACKETS).all(|_| link.enqueue(Time::ZERO, Bytes::new(1), Ecn::NotEct) != FULL);
+    assert!(full && link.enqueue(Time::ZERO, Bytes::new(1), Ecn::NotEct) == FULL);
 }
 
 fn rate_at(at: Time, mbps: f64) -> Change {
@@ -150,6 +164,33 @@ fn delay_loss_and_jitter_follow_the_schedule() {
 }
 
 #[test]
+fn delay_and_jitter_change_apart() {
+    let ms = Duration::from_millis;
+    let schedule = vec![
+        Change { at: us(1_500), jitter: Some(ms(4)), ..Change::default() },
+        Change { at: us(101_500), delay: Some(ms(20)), ..Change::default() },
+    ];
+    let mut link = link(&LinkConfig { schedule, ..base() });
+    // A packet a millisecond; each leaves a millisecond after it came.
+    let mut took = |n: u64| send(&mut link, us(n * 1_000), 1500).0.since(us((n + 1) * 1_000));
+    assert_eq!(took(0), ms(10));
+    for (packets, least) in [(1..101, 10), (101..201, 20)] {
+        let spans: Vec<_> = packets.map(&mut took).collect();
+        assert!(spans.iter().all(|span| (ms(least)..=ms(least + 4)).contains(span)));
+        assert!(spans.iter().any(|span| *span > ms(least + 3)));
+    }
+}
+
+#[test]
+fn losses_in_bursts_are_counted_apart() {
+    let model = GilbertElliott { enter_bad: 0.0, leave_bad: 0.0, loss_good: 1.0, loss_bad: 1.0 };
+    let mut link = link(&LinkConfig { loss: Loss::Bursty(model), ..base() });
+    assert_eq!(link.enqueue(Time::ZERO, MTU, Ecn::NotEct), Verdict::Drop(DropCause::Bursty));
+    let dropped = link.counters(Time::ZERO).dropped;
+    assert_eq!((dropped.bursty.packets, dropped.random.packets), (1, 0));
+}
+
+#[test]
 fn jitter_stays_in_its_range_and_reorders_only_when_asked() {
     let arrivals = |reorder| {
         let mut link = link(&LinkConfig { jitter: Duration::from_millis(5), reorder, ..base() });
@@ -186,14 +227,15 @@ fn red_drops_early_or_marks_instead() {
         gentle: false,
         ecn: true,
     };
-    let run = |ecn| {
+    let run = |red, ecn| {
         let mut link = link(&LinkConfig { red: Some(red), ..base() });
         for _ in 0..200 {
             link.enqueue(Time::ZERO, MTU, ecn);
         }
         link.counters(Time::ZERO)
     };
-    let (dropped, marked) = (run(Ecn::NotEct), run(Ecn::Ect1));
+    let (dropped, marked) = (run(red, Ecn::NotEct), run(red, Ecn::Ect1));
+    assert_eq!(run(Red { ecn: false, ..red }, Ecn::Ect1), dropped);
     assert_eq!((dropped.marked, dropped.dropped.queue_full.packets), (0, 0));
     // Early drops keep the queue at six packets at most; marks do not, and the seventh meets the hard edge.
     assert!(dropped.backlog.packets <= 6 && dropped.dropped.red.packets >= 194);
@@ -202,7 +244,7 @@ fn red_drops_early_or_marks_instead() {
 
 #[test]
 fn red_counts_idle_time_once_whatever_is_dropped_in_it() {
-    // 1500 bytes take 1 ms at 12 Mbit/s.
+    // 1500 bytes take 1 ms at 12 Mbit/s, and by a trace of one opportunity a millisecond.
     let red = Red {
         min: QueueLimit::Packets(1),
         max: QueueLimit::Packets(2),
@@ -211,16 +253,18 @@ fn red_counts_idle_time_once_whatever_is_dropped_in_it() {
         gentle: false,
         ecn: false,
     };
-    let mut link = link(&LinkConfig { red: Some(red), ..base() });
-    let mut arrives = |at| link.enqueue(us(at), MTU, Ecn::NotEct);
-    // Three get in; the others find three, and the average rises to three.
-    let dropped = (0..40).filter(|_| arrives(0) == Verdict::Drop(DropCause::Red)).count();
-    assert_eq!(dropped, 37);
-    // Empty from 3 ms on. 3 * 0.5^0.2 = 2.6 and 3 * 0.5^0.5 = 2.1 are above two; 3 * 0.5^(0.2 + 0.5) = 1.8 is not.
-    assert_eq!(arrives(3200), Verdict::Drop(DropCause::Red));
-    assert_eq!(arrives(3500), Verdict::Drop(DropCause::Red));
-    // 3 * 0.5^0.7 = 1.8
-    assert!(matches!(arrives(3700), Verdict::Deliver { .. }));
+    for capacity in [base().capacity, Capacity::Trace("1".parse().unwrap())] {
+        let mut link = link(&LinkConfig { capacity, red: Some(red), ..base() });
+        let mut arrives = |at| link.enqueue(us(at), MTU, Ecn::NotEct);
+        // Three get in; the others find three, and the average rises to three.
+        let dropped = (0..40).filter(|_| arrives(0) == Verdict::Drop(DropCause::Red)).count();
+        assert_eq!(dropped, 37);
+        // Empty from 3 ms on. 3 * 0.5^0.2 = 2.6 and 3 * 0.5^0.5 = 2.1 are above two; 3 * 0.5^(0.2 + 0.5) = 1.8 is not.
+        assert_eq!(arrives(3200), Verdict::Drop(DropCause::Red));
+        assert_eq!(arrives(3500), Verdict::Drop(DropCause::Red));
+        // 3 * 0.5^0.7 = 1.8
+        assert!(matches!(arrives(3700), Verdict::Deliver { .. }));
+    }
 }
 
 fn trace(text: &str) -> Link {
@@ -314,6 +358,7 @@ fn impossible_configurations_are_refused() {
     assert_eq!(refused(with_rate(Rate::from_bps(f64::NAN))), E::RateZero);
     assert!(matches!(refused(with_rate(Rate::from_bps(7.9))), E::RateOutOfRange(_)));
     assert!(matches!(refused(with_rate(Rate::from_bps(f64::INFINITY))), E::RateOutOfRange(_)));
+    assert_eq!([MIN_RATE_BPS, MAX_RATE_BPS].map(|bps| with_rate(Rate::from_bps(bps)).validate()), [Ok(()), Ok(())]);
     for loss in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
         assert!(matches!(
             refused(LinkConfig { loss: Loss::Random(loss), ..base() }),
@@ -347,16 +392,29 @@ fn impossible_configurations_are_refused() {
     for bad in [
         Red { min: QueueLimit::Bytes(Bytes::new(5)), ..red },
         Red { min: red.max, ..red },
+        Red { max: QueueLimit::Packets(MAX_QUEUE_PACKETS + 1), ..red },
         Red { max_probability: 0.0, ..red },
         Red { weight: f64::NAN, ..red },
         Red { weight: 1.5, ..red },
     ] {
         assert!(matches!(
             refused(LinkConfig { red: Some(bad), ..base() }),
-            E::RedThresholds { .. } | E::Probability { .. }
+            E::RedThresholds { .. } | E::Probability { .. } | E::QueueTooLarge { field: "red.max", .. }
         ));
     }
+    let one = Red { min: QueueLimit::Packets(1), max: QueueLimit::Packets(1), ..red };
+    let said = refused(LinkConfig { red: Some(one), ..base() }).to_string();
+    assert_eq!(said, "RED's min 1packet must be below its max 1packet, both in one unit");
+    let ecn_threshold = Some(QueueLimit::Bytes(MAX_QUEUE_BYTES + Bytes::new(1)));
+    assert!(matches!(refused(LinkConfig { ecn_threshold, ..base() }), E::QueueTooLarge { field: "ecn_threshold", .. }));
+    let loss = Loss::Bursty(GilbertElliott { enter_bad: 1.5, ..GilbertElliott::simple(0.1, 2.0) });
+    assert!(matches!(refused(LinkConfig { loss, ..base() }), E::Probability { field: "enter_bad", .. }));
     let schedule = |schedule| refused(LinkConfig { schedule, ..base() });
+    assert_eq!(schedule(vec![Change::default(); MAX_CHANGES + 1]), E::ScheduleTooLong { changes: MAX_CHANGES + 1 });
+    let long = Some(Duration::MAX);
+    for change in [Change { delay: long, ..Change::default() }, Change { jitter: long, ..Change::default() }] {
+        assert!(matches!(schedule(vec![change]), E::InSchedule { index: 0, .. }));
+    }
     assert_eq!(schedule(vec![rate_at(us(5), 1.0), rate_at(us(5), 2.0)]), E::ScheduleOrder { index: 1 });
     assert!(matches!(schedule(vec![rate_at(us(5), 1e-9)]), E::InSchedule { index: 0, .. }));
     let capacity = Capacity::Trace("1".parse().unwrap());
@@ -373,6 +431,17 @@ fn bounds_of_a_schedule_are_known() {
     let config = LinkConfig { schedule, jitter: Duration::from_millis(5), ..base() };
     assert!((config.peak_rate().as_mbps() - 40.0).abs() < 1e-9);
     assert_eq!(config.longest_delay(), Duration::from_millis(75));
+    let shaky = Change { at: us(3), jitter: Some(Duration::from_millis(30)), ..Change::default() };
+    assert_eq!(LinkConfig { schedule: vec![shaky], ..base() }.longest_delay(), Duration::from_millis(40));
+    // 12 Mbit/s before the change.
+    let slower = LinkConfig { schedule: vec![rate_at(us(1), 6.0)], ..base() };
+    assert_eq!(slower.peak_rate(), base().peak_rate());
+    let nearer = Change { at: us(3), delay: Some(Duration::from_millis(1)), ..Change::default() };
+    let farther = Change { at: us(4), delay: Some(Duration::from_millis(20)), ..Change::default() };
+    let mut link = link(&LinkConfig { schedule: vec![nearer, farther], ..base() });
+    assert_eq!(link.least_delay(), Duration::from_millis(1));
+    send(&mut link, us(5), 1500);
+    assert_eq!(link.least_delay(), Duration::from_millis(20));
     // A change at time zero: the rate that stands before it is never in force.
     let schedule = vec![rate_at(Time::ZERO, 0.5), rate_at(us(1), 0.75)];
     assert!((LinkConfig { schedule, ..base() }.peak_rate().as_mbps() - 0.75).abs() < 1e-9);
