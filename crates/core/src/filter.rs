@@ -134,11 +134,29 @@ mod tests {
     }
 
     #[test]
+    fn equal_samples_are_held_once() {
+        let (mut min, mut max) = (WindowedMin::new(Duration::from_secs(1)), WindowedMax::new(Duration::from_secs(1)));
+        for millis in 0..100 {
+            min.update(Time::from_millis(millis), 5);
+            max.update(Time::from_millis(millis), 5);
+        }
+        assert_eq!((min.0.candidates.len(), max.0.candidates.len()), (1, 1));
+    }
+
+    #[test]
     fn ewma_starts_at_the_first_sample() {
         let mut mean = Ewma::new(0.25);
         assert!((mean.update(8.0) - 8.0).abs() < 1e-12);
         // 8 + 0.25 * (0 - 8) = 6
         assert!((mean.update(0.0) - 6.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn ewma_ends_at_zero() {
+        let mut mean = Ewma::new(0.5);
+        mean.update(f64::MIN_POSITIVE);
+        mean.update(0.0);
+        assert_eq!(mean.get().map(f64::to_bits), Some(0));
     }
 
     #[test]

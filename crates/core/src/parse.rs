@@ -252,6 +252,25 @@ mod tests {
     }
 
     #[test]
+    fn every_unit_has_its_size() {
+        let rate = |text: &str| text.parse::<Rate>().unwrap().as_bps();
+        for (prefix, factor) in [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9)] {
+            for unit in ["bit", "bit/s", "bps"] {
+                assert_eq!(rate(&format!("2{prefix}{unit}")).to_bits(), f64::to_bits(2.0 * factor), "{prefix}{unit}");
+            }
+        }
+        assert_eq!([rate("2Tbit"), rate("2Tbit/s")].map(f64::to_bits), [2e12; 2].map(f64::to_bits));
+        for (index, prefix) in (1..).zip(["K", "M", "G", "T"]) {
+            assert_eq!(format!("2{prefix}B").parse(), Ok(Bytes::new(2 * 1000_u64.pow(index))), "{prefix}B");
+            assert_eq!(format!("2{prefix}iB").parse(), Ok(Bytes::new(2 * 1024_u64.pow(index))), "{prefix}iB");
+        }
+        for (text, nanos) in [("2ns", 2), ("2us", 2_000), ("2s", 2_000_000_000), ("2min", 120_000_000_000)] {
+            assert_eq!(text.parse(), Ok(Duration::from_nanos(nanos)), "{text}");
+        }
+        assert_eq!("2h".parse(), Ok(Duration::from_secs(7200)));
+    }
+
+    #[test]
     fn a_bare_number_says_what_is_missing() {
         let error = "20".parse::<Rate>().unwrap_err().to_string();
         assert_eq!(error, "'20' has no unit: write 20Mbit");
@@ -279,8 +298,10 @@ mod tests {
     #[test]
     fn printed_in_the_unit_that_fits() {
         assert_eq!(Rate::from_mbps(20.0).to_string(), "20Mbit");
+        assert_eq!(Rate::from_mbps(1.0).to_string(), "1Mbit");
         assert_eq!(format!("{:.1}", Rate::from_bps(74_312_000.0)), "74.3Mbit");
         assert_eq!(Bytes::new(65_536).to_string(), "64KiB");
+        assert_eq!(format!("{:.1}", Bytes::new(65_536)), "65.5kB");
         assert_eq!(Bytes::new(375_000).to_string(), "375kB");
         assert_eq!(Bytes::new(1_501).to_string(), "1501B");
         assert_eq!(Duration::from_micros(1_500).to_string(), "1.5ms");

@@ -215,11 +215,19 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_rounded_to_the_nearest() {
+        assert_eq!([1.4, 1.5, -0.4].map(Bytes::from_f64), [Bytes::new(1), Bytes::new(2), Bytes::ZERO]);
+    }
+
+    #[test]
     fn nonsense_becomes_zero_or_the_largest_value() {
         assert_eq!(Rate::from_bps(f64::NAN), Rate::ZERO);
         assert_eq!(Rate::from_bps(-1.0), Rate::ZERO);
         assert!(Rate::from_bps(f64::INFINITY).as_bps().is_finite());
         assert_eq!(Bytes::new(1).time_at(Rate::ZERO), Duration::MAX);
+        assert_eq!(Bytes::ZERO.time_at(Rate::ZERO), Duration::ZERO);
+        assert_eq!(Rate::from_mbps(1.0) - Rate::from_mbps(2.0), Rate::ZERO);
+        assert_eq!(Bytes::new(1) / 0, Bytes::MAX);
         assert_eq!(Bytes::new(1) / Duration::ZERO, Rate::ZERO);
     }
 }

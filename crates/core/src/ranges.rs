@@ -355,6 +355,9 @@ mod tests {
             let mut near = 0;
             for (kind, start, len) in operations {
                 let touched = usize::try_from(start).unwrap()..usize::try_from(start + len).unwrap();
+                let around = bits[touched.start.saturating_sub(1)..=touched.end].contains(&true);
+                prop_assert_eq!(set.touches(range(start, start + len)), around);
+                prop_assert_eq!(set.covers(range(start, start + len)), !bits[touched.clone()].contains(&false));
                 match kind {
                     0 => {
                         let added = bits[touched.clone()].iter().filter(|bit| !**bit).count() as u64;
@@ -376,12 +379,16 @@ mod tests {
                     prop_assert_eq!(set.contains(DataSeq(seq as u64)), *bit);
                 }
                 let ranges: Vec<_> = set.iter().collect();
+                prop_assert_eq!((set.first(), set.last()), (ranges.first().copied(), ranges.last().copied()));
+                prop_assert_eq!(set.range_count(), ranges.len());
                 for seq in (start..start + 2 * len).map(DataSeq) {
                     let expected = ranges.iter().find(|held| held.end > seq).copied();
                     prop_assert_eq!((set.at_or_after(seq), set.at_or_after_near(seq, &mut near)), (expected, expected));
                 }
                 prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
             }
+            set.clear();
+            prop_assert_eq!(set, RangeSet::new());
         }
     }
 }

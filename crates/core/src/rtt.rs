@@ -130,5 +130,8 @@ mod tests {
         rtt.on_sample(ms(140), ms(25));
         // adjusted = 115: srtt = (700 + 115)/8 = 101.875
         assert_eq!(rtt.srtt(), Some(Duration::from_micros(101_875)));
+        rtt.on_sample(ms(125), ms(25));
+        // adjusted = 100, the minimum itself: srtt = (713.125 + 100)/8
+        assert_eq!(rtt.srtt(), Some(Duration::from_nanos(101_640_625)));
     }
 }

@@ -239,9 +239,15 @@ mod tests {
         assert_eq!(params.integer("n", 1, 100), Ok(7));
         assert_eq!(params.switch("pace"), Ok(true));
         assert!(matches!(params.integer("n", 1, 6), Err(SpecError::BadValue { .. })));
+        // Both ends are allowed.
+        for (min, max) in [(1, 7), (7, 100)] {
+            assert_eq!(params.integer("n", min, max), Ok(7));
+            assert_eq!(params.number("n", min as f64, max as f64), Ok(7.0));
+        }
         let spec: AlgorithmSpec = "x:m=7".parse().unwrap();
         let error = Params::new(&spec, ROWS).unwrap_err().to_string();
         assert_eq!(error, "'x' has no parameter 'm'; it has n, pace");
+        assert_eq!(Params::new(&spec, &[]).unwrap_err().to_string(), "'x' has no parameter 'm'; it has none");
         let spec: AlgorithmSpec = "x:n=NaN".parse().unwrap();
         assert!(Params::new(&spec, ROWS).unwrap().number("n", 0.0, 1.0).is_err());
     }

@@ -217,6 +217,7 @@ mod tests {
     fn a_clock_that_steps_back_gives_zero() {
         assert_eq!(Time::from_millis(1).since(Time::from_millis(2)), Duration::ZERO);
         assert_eq!(Time::from_millis(1) - Duration::from_secs(1), Time::ZERO);
+        assert_eq!(Duration::from_millis(1) - Duration::from_secs(1), Duration::ZERO);
     }
 
     #[test]
@@ -225,6 +226,7 @@ mod tests {
         assert_eq!(Duration::from_secs_f64(-1.0), Duration::ZERO);
         assert_eq!(Duration::from_secs_f64(f64::INFINITY), Duration::MAX);
         assert_eq!(Duration::from_secs_f64(0.03), Duration::from_millis(30));
+        assert_eq!(Duration::from_secs_f64(1.6e-9), Duration::from_nanos(2));
         assert_eq!(Duration::from_millis(30).mul_f64(1.5), Duration::from_millis(45));
         assert_eq!(Duration::from_secs(1) / 0, Duration::MAX);
     }

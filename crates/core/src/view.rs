@@ -199,6 +199,24 @@ mod tests {
     }
 
     #[test]
+    fn open_is_what_is_not_closed() {
+        let view =
+            view(&[SubflowState::Active, SubflowState::Closed, SubflowState::Failed].map(|s| (Priority::Normal, s)));
+        assert_eq!(view.open().map(|subflow| subflow.id.0).collect::<Vec<_>>(), [0, 2]);
+    }
+
+    #[test]
+    fn a_packet_needs_room_beside_what_is_in_flight_and_queued_on_an_active_subflow() {
+        let mut subflow = SubflowView::new(SubflowId(0), Bytes::new(1000));
+        (subflow.cwnd, subflow.in_flight, subflow.queued) = (Bytes::new(4000), Bytes::new(2000), Bytes::new(1000));
+        assert!(subflow.has_room());
+        subflow.queued = Bytes::new(1001);
+        assert!(!subflow.has_room());
+        (subflow.queued, subflow.state) = (Bytes::ZERO, SubflowState::Failed);
+        assert!(!subflow.has_room());
+    }
+
+    #[test]
     fn a_window_below_one_packet_still_sends_one() {
         let mut subflow = SubflowView::new(SubflowId(0), Bytes::new(1400));
         subflow.cwnd = Bytes::new(1000);
