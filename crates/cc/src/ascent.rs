@@ -278,7 +278,6 @@ impl Ascent {
         self.rate = self.base;
         self.momentum = Momentum::default();
         self.monitor.clear();
-        self.epoch = self.epoch.wrapping_add(1);
         self.published = 0.0;
         self.running = false;
         if !matches!(self.phase, Phase::SlowStart { .. }) {
@@ -429,7 +428,7 @@ impl Ascent {
         // MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give.
         let omega = self.config.omega * (self.base + others);
         let low = self.low(omega);
-        let high = (self.base + omega).min(MAX_RATE).max(low + omega);
+        let high = (self.base + omega).min(MAX_RATE);
         // Within each pair the order is random, so that a trend of the path does not always favour one side.
         let bits = self.random.next_u64();
         let (first, second) = (bits & 1 == 1, bits & 2 == 2);

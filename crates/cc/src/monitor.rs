@@ -180,7 +180,7 @@ impl<R: Copy> Interval<R> {
 
     fn arrival(&self) -> Rate {
         match self.heard {
-            Some((first, size, last)) if self.packets() >= OVERLOAD_PACKETS && last > first => {
+            Some((first, size, last)) if self.packets() >= OVERLOAD_PACKETS => {
                 Rate::from_bytes_per(self.acked - size, last.since(first))
             }
             _ => Rate::ZERO,
