@@ -143,6 +143,7 @@ mod tests {
         close(momentum.step(&config, 0.01, 50.0, 100.0), 0.5);
         close(momentum.step(&config, -8.0, 2.0, 4.0), -0.5);
         close(momentum.step(&config, 4.0, 5.0, 100.0), 2.5);
+        close(momentum.step(&config, 0.01, 0.4, 100.0), 0.2);
     }
 
     #[test]

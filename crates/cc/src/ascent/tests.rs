@@ -46,6 +46,8 @@ struct Driver {
     next: u64,
     /// How much the round trip grows within an interval, s/s.
     slope: f64,
+    /// What the other subflows send, Mbit/s.
+    others: f64,
 }
 
 impl Driver {
@@ -59,13 +61,14 @@ impl Driver {
             now: Time::ZERO,
             next: 0,
             slope: 0.0,
+            others: 0.0,
         }
     }
 
     fn send(&mut self, app_limited: bool) {
         let event = Event::Sent { packet: PacketNumber(self.next), bytes: Bytes::new(1000), app_limited };
         self.next += 1;
-        self.ascent.on_event(self.now, &event, &self.view, 0.0);
+        self.ascent.on_event(self.now, &event, &self.view, self.others);
     }
 
     /// Sends at the ascent's rate until the open interval has ended; returns its packets and its rate.
@@ -81,7 +84,7 @@ impl Driver {
         }
         self.now = begin + Duration::from_millis(150);
         let last = self.next;
-        self.ascent.on_timer(self.now, 0.0);
+        self.ascent.on_timer(self.now, self.others);
         (first, last, rate)
     }
 
@@ -105,8 +108,12 @@ impl Driver {
                     app_limited: false,
                 })
             };
-            self.ascent.on_event(self.now, &event, &self.view, 0.0);
+            self.ascent.on_event(self.now, &event, &self.view, self.others);
         }
+    }
+
+    fn time_out(&mut self) {
+        self.ascent.on_event(self.now, &Event::Timeout { repeated: false }, &self.view, self.others);
     }
 
     fn round(&mut self, loss: f64) -> f64 {
@@ -334,6 +341,58 @@ fn steps_into_a_queue_are_not_amplified() {
 }
 
 #[test]
+fn what_arrives_is_at_most_what_was_sent_and_known_of_twenty_packets() {
+    let after = |initial_rate| {
+        let config = Config { queue: Queue::Heeded, slow_start: SlowStart::Tolerant, initial_rate, ..config() };
+        let mut driver = Driver::new(config);
+        driver.slope = 0.5;
+        let late = driver.interval(0.8, false);
+        driver.answer(late, 0.0);
+        (driver.ascent.base, matches!(driver.ascent.phase, Phase::SlowStart { .. }))
+    };
+    // By their acknowledgements packets arrive at 8 Mbit/s over 1.5. Fifteen packets are too few to say.
+    assert_eq!(after(4.0), (4.0, false));
+    assert_eq!(after(1.0), (1.0, true));
+}
+
+#[test]
+fn an_overload_of_slow_start_falls_to_what_arrived_or_to_the_rate_before() {
+    let after = |queue| {
+        let mut driver = Driver::new(Config { queue, brake: Brake::Any, ..config() });
+        driver.round(0.0);
+        close(driver.round(0.4), 8.0);
+        driver.ascent.base
+    };
+    close(after(Queue::Ignored), 4.0);
+    // Six tenths of 8 Mbit/s.
+    assert!((after(Queue::Heeded) / 4.8 - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn steps_down_out_of_a_queue_are_amplified() {
+    let heeding = Config { queue: Queue::Heeded, ..config() };
+    let mut ascent = Driver::new(heeding).ascent;
+    ascent.base = 50.0;
+    (0..3).for_each(|_| _ = ascent.momentum.step(&heeding, -0.6, 50.0, 100.0));
+    assert_eq!(ascent.momentum.amplifier(), 4);
+    ascent.on_moved(Time::ZERO, 51.0, &sample(51.0, 0.2, 0.1), sample(50.0, 0.1, 0.1), 0.0);
+    assert_eq!(ascent.momentum.amplifier(), 6);
+}
+
+#[test]
+fn only_the_slow_start_of_the_paper_takes_shorter_round_trips_for_growth() {
+    for (slow_start, base) in [(SlowStart::Paper, 32.0), (SlowStart::Release, 16.0)] {
+        let utility = Utility { g: 100.0, ..config().utility };
+        let mut driver = Driver::new(Config { slow_start, utility, ..config() });
+        driver.round(0.0);
+        driver.round(0.0);
+        driver.slope = -0.3;
+        driver.round(0.2);
+        close(driver.ascent.base, base);
+    }
+}
+
+#[test]
 fn while_results_are_on_their_way_the_base_rate_is_kept() {
     let mut driver = Driver::new(config());
     let first = driver.interval(1.0, false);
@@ -367,7 +426,7 @@ fn two_agreeing_pairs_make_a_move() {
     for interval in intervals {
         driver.answer(interval, 0.0);
     }
-    // Gradient (8.4^0.9 - 7.6^0.9)/0.8 = 0.7312; bound 5% of 8 = 0.4 cuts it, but 0.5 is the smallest step.
+    // Gradient (8.4^0.9 - 7.6^0.9)/0.8 = 0.7311; bound 5% of 8 = 0.4 cuts it, but 0.5 is the smallest step.
     close(driver.ascent.base, 8.5);
     assert!(matches!(driver.ascent.phase, Phase::Moving { .. }));
     close(driver.round(0.0), 8.5);
@@ -444,7 +503,7 @@ fn a_rate_the_sender_cannot_do_is_given_up() {
 fn a_timeout_halves_and_being_heard_again_starts_anew() {
     let mut driver = probing();
     driver.interval(1.0, false);
-    driver.ascent.on_event(driver.now, &Event::Timeout { repeated: false }, &driver.view, 0.0);
+    driver.time_out();
     close(driver.ascent.rate, 4.0);
     close(driver.ascent.published(), 0.0);
     assert_eq!(driver.ascent.next_timer(), None);
@@ -452,6 +511,174 @@ fn a_timeout_halves_and_being_heard_again_starts_anew() {
     assert!(matches!(driver.ascent.phase, Phase::SlowStart { .. }));
     close(driver.round(0.0), 4.0);
     close(driver.round(0.0), 8.0);
+    let mut driver = Driver::new(Config { timeout: OnTimeout::Keep, ..config() });
+    driver.interval(1.0, false);
+    driver.time_out();
+    close(driver.ascent.rate, 4.0);
+}
+
+#[test]
+fn until_a_timed_out_path_is_heard_nothing_is_measured() {
+    let mut driver = probing();
+    let (first, _, rate) = driver.interval(1.0, false);
+    driver.time_out();
+    driver.send(false);
+    assert!(!driver.ascent.is_running() && driver.ascent.next_timer().is_none());
+    driver.answer((first, first + 1, rate), 0.0);
+    driver.send(false);
+    assert!(driver.ascent.is_running());
+}
+
+#[test]
+fn a_rate_is_published_as_it_is_sent_or_once_probing_has_found_it() {
+    let published = |publish| {
+        let mut driver = Driver::new(Config { publish, ..config() });
+        let slow_start = [0.0, 0.0, 0.2].map(|loss| {
+            driver.round(loss);
+            driver.ascent.published()
+        });
+        while !matches!(driver.ascent.phase, Phase::Moving { .. }) {
+            driver.round(0.0);
+        }
+        (slow_start, driver.ascent.published())
+    };
+    let ([second, third, probe], moved) = published(Publish::Interval);
+    assert_eq!((second, third, moved), (8.0, 16.0, 8.5));
+    close((probe - 8.0).abs(), 0.4);
+    assert_eq!(published(Publish::Decision), ([4.0; 3], 8.5));
+}
+
+#[test]
+fn what_is_kept_when_moving_ends() {
+    for (leave, base) in [(Leave::Better, 8.0), (Leave::Last, 8.5)] {
+        let mut driver = Driver::new(Config { leave, ..config() });
+        for loss in [0.0, 0.0, 0.2] {
+            driver.round(loss);
+        }
+        while !matches!(driver.ascent.phase, Phase::Moving { .. }) {
+            driver.round(0.0);
+        }
+        driver.round(0.3);
+        close(driver.ascent.base, base);
+    }
+}
+
+#[test]
+fn steps_begin_small_again_after_a_pause_or_an_overload() {
+    for overload in [false, true] {
+        let mut driver = probing();
+        while driver.ascent.momentum.amplifier() == 0 {
+            driver.round(0.0);
+        }
+        if overload {
+            let held = driver.interval(1.0, true);
+            driver.answer(held, 0.4);
+        } else {
+            driver.ascent.pause();
+        }
+        assert_eq!(driver.ascent.momentum, Momentum::default());
+    }
+}
+
+#[test]
+fn what_others_send_is_frozen_from_one_decision_to_the_next() {
+    let mut driver = Driver::new(Config { slow_start: SlowStart::Release, ..config() });
+    driver.others = 10.0;
+    let interval = driver.interval(1.0, false);
+    close(driver.ascent.others, 10.0);
+    driver.others = 20.0;
+    driver.answer(interval, 0.0);
+    close(driver.ascent.others, 20.0);
+    // Tried again.
+    driver.others = 30.0;
+    driver.round(0.4);
+    close(driver.ascent.others, 30.0);
+    let mut driver = probing();
+    driver.others = 40.0;
+    let intervals: Vec<_> = (0..4).map(|_| driver.interval(1.0, false)).collect();
+    for interval in intervals {
+        close(driver.ascent.others, 0.0);
+        driver.answer(interval, 0.0);
+    }
+    close(driver.ascent.others, 40.0);
+}
+
+#[test]
+fn a_step_is_bounded_by_a_share_of_the_total_and_published() {
+    let mut ascent = Driver::new(Config { publish: Publish::Decision, ..config() }).ascent;
+    ascent.base = 50.0;
+    ascent.step(Time::ZERO, 8.0, sample(49.0, 0.0, 0.0), 50.0);
+    // 5% of 100.
+    close(ascent.base, 55.0);
+    close(ascent.published(), 55.0);
+    close(ascent.others, 50.0);
+}
+
+#[test]
+fn no_way_down_leads_below_the_smallest_rate() {
+    let driver = || Driver::new(Config { min_rate: 3.0, ..config() });
+    let mut braking = driver();
+    let held = braking.interval(1.0, true);
+    braking.answer(held, 0.4);
+    close(braking.ascent.base, 3.0);
+    let mut going_back = driver();
+    for _ in 0..3 {
+        let interval = going_back.interval(0.5, false);
+        going_back.answer(interval, 0.0);
+    }
+    close(going_back.ascent.base, 3.0);
+    let mut stepping = driver();
+    stepping.ascent.step(Time::ZERO, -8.0, sample(4.0, 0.0, 0.0), 100.0);
+    close(stepping.ascent.base, 3.0);
+}
+
+#[test]
+fn pairs_that_tell_nothing_make_no_move() {
+    let mut driver = probing();
+    driver.ascent.momentum.step(&config(), 0.6, 8.0, 8.0);
+    let Phase::Probing { low, high, .. } = &mut driver.ascent.phase else { panic!("it probes") };
+    (*low, *high) = (8.0, 8.0);
+    for _ in 0..4 {
+        driver.round(0.0);
+    }
+    close(driver.ascent.base, 8.0);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { begun: 1, .. }));
+    assert!(!driver.ascent.momentum.agrees(0.6));
+}
+
+#[test]
+fn of_two_gradients_that_agree_the_smaller_one_is_followed() {
+    let mut driver = Driver::new(Config { bound: 1.0, min_step: 0.0, ..config() });
+    // Slow start, and two pairs: (8.4^0.9 - 7.6^0.9)/0.8 = 0.7311 without a queue, 0.5 less where it grows by a half.
+    for (loss, slope) in [(0.0, 0.0), (0.0, 0.0), (0.2, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.5), (0.0, 0.5)] {
+        driver.slope = slope;
+        driver.round(loss);
+    }
+    let step = driver.ascent.base - 8.0;
+    assert!((step - 0.2311).abs() < 1e-4, "{step}");
+}
+
+#[test]
+fn a_move_that_led_nowhere_turns_nothing() {
+    let mut driver = probing();
+    (0..3).for_each(|_| _ = driver.ascent.momentum.step(&config(), 0.6, 50.0, 100.0));
+    let before = driver.ascent.momentum;
+    driver.ascent.on_moved(driver.now, 8.0, &sample(8.0, 0.0, 0.0), sample(8.0, 0.0, 0.0), 0.0);
+    assert_eq!(driver.ascent.momentum, before);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { .. }));
+}
+
+#[test]
+fn two_samples_at_one_rate_are_their_mean() {
+    assert_eq!(sample(8.0, 0.25, 0.5).mean(sample(8.0, 0.75, 1.0)), sample(8.0, 0.5, 0.75));
+}
+
+#[test]
+fn a_megabit_is_125_kilobytes() {
+    let spec = "mpcc-loss:units=bytes".parse().unwrap();
+    let rows = parameters(crate::mpcc::LOSS);
+    let read = super::config::config(&manypath_core::Params::new(&spec, &rows).unwrap()).unwrap();
+    close(read.utility.scale, 125_000.0);
 }
 
 #[test]
