@@ -500,6 +500,58 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_ends_its_length_after_its_first_packet_and_asks_for_no_time_before() {
+        let ms = Time::from_millis;
+        let mut monitor = monitor(4);
+        assert!(!monitor.is_due(ms(150)));
+        monitor.begin(ms(200), (), 8.0, Some(RTT), RTT);
+        // The one before is given up four round trips after its end.
+        assert_eq!(monitor.next_timer(), Some(ms(600)));
+        monitor.on_sent(ms(230), PacketNumber(4), Bytes::new(1000), false);
+        assert_eq!(monitor.next_timer(), Some(ms(380)));
+    }
+
+    #[test]
+    fn before_a_round_trip_is_known_nothing_is_given_up() {
+        let mut monitor = Monitor::new(Config::default());
+        monitor.begin(Time::ZERO, (), 8.0, None, RTT);
+        monitor.on_sent(Time::ZERO, PacketNumber(0), Bytes::new(1000), false);
+        monitor.close(Time::from_millis(150));
+        assert_eq!((monitor.next_timer(), monitor.take_report(Time::MAX)), (None, None));
+        monitor.retime(RTT);
+        assert_eq!(monitor.next_timer(), Some(Time::from_millis(550)));
+    }
+
+    #[test]
+    fn intervals_are_neither_too_short_to_be_timed_nor_too_many() {
+        let mut monitor = Monitor::new(Config::default());
+        monitor.begin(Time::ZERO, (), 8.0, Some(Duration::ZERO), RTT);
+        monitor.on_sent(Time::ZERO, PacketNumber(0), Bytes::new(1000), false);
+        assert_eq!(monitor.next_timer(), Some(Time::from_millis(1)));
+        monitor.close(Time::from_millis(1));
+        assert_eq!(monitor.next_timer(), Some(Time::from_millis(2)));
+        (0..100).for_each(|_| monitor.begin(Time::ZERO, (), 8.0, Some(RTT), RTT));
+        assert_eq!(monitor.intervals.len(), MAX_INTERVALS);
+    }
+
+    #[test]
+    fn one_packet_that_the_application_limited_makes_an_interval_so_and_none_tests_nothing() {
+        let mut limited = monitor(0);
+        for (packet, app_limited) in [(0, true), (1, false)] {
+            limited.on_sent(Time::ZERO, PacketNumber(packet), Bytes::new(1000), app_limited);
+            limited.on_lost(PacketNumber(packet), Bytes::new(1000));
+            // As a session that counts a packet twice would have it.
+            limited.on_lost(PacketNumber(packet), Bytes::new(1000));
+        }
+        limited.close(Time::ZERO);
+        let report = limited.take_report(Time::ZERO).unwrap();
+        assert!(report.app_limited && (report.loss - 1.0).abs() < 1e-12);
+        let mut empty = monitor(0);
+        empty.close(Time::ZERO);
+        assert!(!empty.take_report(Time::ZERO).unwrap().is_fair(1000.0));
+    }
+
+    #[test]
     fn a_packet_number_out_of_order_is_in_no_interval() {
         let mut monitor = monitor(2);
         monitor.on_sent(Time::ZERO, PacketNumber(u64::MAX), Bytes::new(1), false);
