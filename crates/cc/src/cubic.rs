@@ -303,13 +303,13 @@ mod tests {
 
     #[test]
     fn floors_are_two_segments_after_loss_and_one_after_a_mark() {
-        let mut lossy = cubic(2.0);
-        lossy.on_congestion(MIN_WINDOW);
-        close(lossy.cwnd, 2.0);
-        let mut marked = cubic(1.2);
-        marked.on_congestion(1.0);
-        close(marked.cwnd, 1.0);
-        close(marked.ssthresh, 2.0);
+        let (loss, mark) = (Event::Congestion { sent_at: Time::ZERO }, Event::Ecn { sent_at: Time::ZERO });
+        for (event, window) in [(loss, 2.0), (mark, 1.0), (Event::Timeout { repeated: false }, 1.0)] {
+            let mut cubic = cubic(1.2);
+            cubic.on_event(Time::ZERO, &event, &SubflowView::new(SubflowId(0), Bytes::new(MSS)));
+            close(cubic.cwnd, window);
+            close(cubic.ssthresh, 2.0);
+        }
     }
 
     #[test]
@@ -368,9 +368,15 @@ mod tests {
     #[test]
     fn a_timeout_starts_over_and_congestion_avoidance_starts_flat() {
         let mut cubic = cubic(100.0);
-        cubic.on_timeout(false);
-        close(cubic.cwnd, 1.0);
-        close(cubic.ssthresh, 70.0);
+        cubic.ssthresh = 100.0;
+        ack(&mut cubic, 0, false);
+        cubic.cwnd = 100.0;
+        // What is said again is nothing new.
+        for repeated in [false, true] {
+            cubic.on_timeout(repeated);
+            close(cubic.cwnd, 1.0);
+            close(cubic.ssthresh, 70.0);
+        }
         cubic.cwnd = 70.0;
         ack(&mut cubic, 0, false);
         let epoch = cubic.epoch.unwrap();
@@ -393,6 +399,17 @@ mod tests {
         close(epoch.w_max, 100.0);
         // The curve is far above: half a segment an acknowledgement.
         ack(&mut cubic, 3_000, false);
+        close(cubic.cwnd, halved + 0.5);
+    }
+
+    #[test]
+    fn a_penalty_halves_what_reno_would_have() {
+        let mut cubic = cubic(10.0);
+        cubic.on_congestion(MIN_WINDOW);
+        ack(&mut cubic, 0, false);
+        cubic.on_penalty();
+        let halved = cubic.cwnd;
+        ack(&mut cubic, 1, false);
         close(cubic.cwnd, halved + 0.5);
     }
 
@@ -423,5 +440,17 @@ mod tests {
         close(cubic.cwnd, before);
         ack(&mut cubic, 31_000, false);
         assert_eq!(cubic.epoch.unwrap().start, Time::from_millis(30_000));
+        // Nor does what was before congestion.
+        for timeout in [false, true] {
+            ack(&mut cubic, 32_000, true);
+            if timeout {
+                cubic.on_timeout(false);
+                cubic.cwnd = cubic.ssthresh;
+            } else {
+                cubic.on_congestion(MIN_WINDOW);
+            }
+            ack(&mut cubic, 40_000, false);
+            assert_eq!(cubic.epoch.unwrap().start, Time::from_millis(40_000));
+        }
     }
 }

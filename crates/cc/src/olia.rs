@@ -181,5 +181,8 @@ mod tests {
         }
         close(olia.distances[0].before, 2000.0);
         close(olia.distances[0].since, 1000.0);
+        // The number of one that has left is another's.
+        olia.joined(SubflowId(0), &mut windows);
+        close(olia.distances[0].before + olia.distances[0].since, 0.0);
     }
 }

@@ -145,7 +145,9 @@ mod tests {
         // 10,000, 5000, 2500, then 1250 < 2000.
         let mark = Event::Ecn { sent_at: Time::ZERO };
         close(after(&[LOSS, mark, mark]), (2000.0, 2000.0));
-        close(after(&[Event::Timeout { repeated: false }]), (1000.0, 5000.0));
+        let [first, again] = [false, true].map(|repeated| Event::Timeout { repeated });
+        close(after(&[first, again]), (1000.0, 5000.0));
+        close(after(&[LOSS, mark, mark, first]), (1000.0, 2000.0));
     }
 
     #[test]

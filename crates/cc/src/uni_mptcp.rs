@@ -153,5 +153,9 @@ mod tests {
         close(uni.slow_start(SubflowId(0), &own, &windows), 0.01);
         uni.observe(Time::ZERO, SubflowId(1), &Event::Weight(0.01), &mut windows, &View::default());
         close(uni.slow_start(SubflowId(0), &own, &windows), 1.0);
+        // At least a millionth; those that were not given are one.
+        uni.observe(Time::ZERO, SubflowId(3), &Event::Weight(0.0), &mut windows, &View::default());
+        close(uni.weight(SubflowId(3)), 1e-6);
+        close(uni.weight(SubflowId(2)), 1.0);
     }
 }

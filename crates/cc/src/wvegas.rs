@@ -286,9 +286,27 @@ mod tests {
         let (_, windows) = round(&[(40.0, 0.1)], true, 0.1, 0.12, &[0.0]);
         close(cwnd(&windows), 34.0);
         close(windows.get(SubflowId(0)).unwrap().ssthresh, 33.0);
+        // diff = 3 * 90/100 = 2.7: floor(3 * 10/100) + 1 = 1, but two packets at least.
+        close(cwnd(&round(&[(3.0, 0.1)], true, 0.01, 0.1, &[0.0]).1), 2.0);
         // diff = 40 * 2/102 = 0.78: goes on.
         let (_, windows) = round(&[(40.0, 0.1)], true, 0.1, 0.102, &[0.0]);
         assert!(windows.get(SubflowId(0)).unwrap().in_slow_start());
+    }
+
+    #[test]
+    fn a_window_that_shrinks_is_not_in_slow_start_and_two_packets_at_least() {
+        let mut windows = windows(&[(40.0, 0.1), (10.0, 0.1)]);
+        windows.get_mut(SubflowId(0)).unwrap().ssthresh = 39.5;
+        let mut wvegas = Wvegas::default();
+        wvegas.joined(SubflowId(0), &mut windows);
+        wvegas.joined(SubflowId(1), &mut windows);
+        wvegas.members[0] = Some(Member { base_rtt: 0.1, sum: 0.6, samples: 5.0, ..Member::default() });
+        wvegas.members[1] = Some(Member { rate: 1000.0, ..Member::default() });
+        wvegas.on_round(SubflowId(0), &mut windows);
+        close(cwnd(&windows), 39.0);
+        close(windows.get(SubflowId(0)).unwrap().ssthresh, 38.0);
+        // diff = 2.5 * 90/100 = 2.25 > 2.
+        close(cwnd(&round(&[(2.5, 0.1), (10.0, 0.1)], false, 0.01, 0.1, &[0.0, 1000.0]).1), 2.0);
     }
 
     #[test]

@@ -151,10 +151,43 @@ fn subflows_that_begin_together_are_all_in_the_sum() {
 fn a_join_that_does_not_fit_ends_css() {
     // Tot = 40, new = 50 > 47.
     let (mut tccc, mut windows) = css(40.0, 47.0);
+    // A backup that has measured something, and rests.
+    windows.insert(SubflowId(2), Window { rtt: 0.1, idle: true, ..Window::new(1000.0, 8.0, None) });
     tccc.observe(Time::ZERO, SubflowId(1), &sent(), &mut windows, &View::default());
     assert!(!tccc.initial);
     close(windows.get(SubflowId(0)).unwrap().ssthresh, 40.0);
+    close(windows.get(SubflowId(2)).unwrap().ssthresh, 8.0);
     assert!(windows.get(SubflowId(1)).unwrap().ssthresh.is_infinite());
+}
+
+#[test]
+fn a_subflow_that_failed_is_nobody_to_finish_with() {
+    let (mut tccc, mut windows) = css(10.0, 47.0);
+    windows.get_mut(SubflowId(0)).unwrap().failed = true;
+    tccc.observe(Time::ZERO, SubflowId(1), &sent(), &mut windows, &View::default());
+    close(tccc.alpha, INITIAL_ALPHA);
+}
+
+#[test]
+fn an_estimate_is_at_least_two_packets() {
+    let mut tccc = Tccc::new(config(false));
+    let mut windows = windows(&[(12.0, 0.1)]);
+    tccc.joined(SubflowId(0), &mut windows);
+    // A packet in 100 ms, of which a round trip is one.
+    for (millis, delivered) in [(100, 0), (200, 0), (300, 0), (400, 1000)] {
+        let (now, event) = ack(millis, 100, delivered);
+        tccc.observe(now, SubflowId(0), &event, &mut windows, &View::default());
+    }
+    assert_eq!(tccc.con_ssth(), Some(2.0));
+}
+
+#[test]
+fn loss_rates_follow_changes() {
+    let mut tccc = avoiding(&[(1000.0, 49.0)]);
+    let lost = Event::Lost { packet: PacketNumber(0), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+    tccc.observe(Time::ZERO, SubflowId(0), &lost, &mut windows(&[(10.0, 0.1)]), &View::default());
+    let member = tccc.member(SubflowId(0)).unwrap();
+    assert_eq!((member.lost, member.acked), (25.0, 500.0));
 }
 
 #[test]
@@ -239,6 +272,15 @@ fn a_loss_ends_css_and_halves_once() {
 }
 
 #[test]
+fn a_timeout_that_ended_css_halves_nothing_later() {
+    let (mut tccc, mut windows) = css(10.0, 47.0);
+    for event in [Event::Timeout { repeated: false }, Event::Congestion { sent_at: Time::ZERO }] {
+        tccc.observe(Time::ZERO, SubflowId(0), &event, &mut windows, &View::default());
+    }
+    assert!(!tccc.initial && !tccc.member(SubflowId(0)).unwrap().halve);
+}
+
+#[test]
 fn the_round_trip_time_is_halfway_to_the_sample() {
     let mut tccc = Tccc::new(config(false));
     let mut windows = windows(&[(12.0, 0.1)]);
@@ -273,6 +315,10 @@ fn tccc_plus_decouples_what_does_not_share() {
     let found = increases(&mut tccc, &windows);
     close(found[0], 0.1);
     close(found[1], 0.05);
+    // Of another subflow with the number of one that left nothing is known: S2 = 100/0.1 + 100/0.2, 1/(0.1*0.1*1500).
+    tccc.left(SubflowId(1), &mut windows);
+    tccc.joined(SubflowId(1), &mut windows);
+    close(increases(&mut tccc, &windows)[0], 1.0 / 15.0);
 }
 
 #[test]
