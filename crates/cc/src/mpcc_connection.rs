@@ -394,6 +394,8 @@ impl CongestionControl for MpccConnection {
 
 #[cfg(test)]
 mod tests {
+    use manypath_core::PacketNumber;
+
     use super::*;
 
     fn close(left: f64, right: f64) {
@@ -444,12 +446,11 @@ mod tests {
     fn a_round_probes_every_subflow_on_both_sides_and_then_steps() {
         let mut held = connection(&[60.0, 40.0]);
         held.round(Time::ZERO);
-        for (index, rates) in [[55.0, 40.0], [65.0, 40.0], [60.0, 35.0], [60.0, 45.0]].into_iter().enumerate() {
+        for rates in [[55.0, 40.0], [65.0, 40.0], [60.0, 35.0], [60.0, 45.0]] {
             for (at, rate) in rates.into_iter().enumerate() {
                 close(held.subflows[at].as_ref().unwrap().rate, rate);
                 report(&mut held, at, 0.0, 0.0);
             }
-            let _ = index;
             held.on_result(Time::ZERO);
         }
         // Gradient (105^0.9 - 95^0.9)/10 for both.
@@ -481,6 +482,64 @@ mod tests {
             held.on_result(Time::ZERO);
             close(held.subflows[0].as_ref().unwrap().base, base);
         }
+    }
+
+    #[test]
+    fn a_step_is_at_most_half_of_the_rate_and_uses_up_its_gradient() {
+        let mut held = connection(&[4.0, 96.0]);
+        held.omega = 5.0;
+        held.subflows[0].as_mut().unwrap().gradient = -100.0;
+        for base in [2.0, 2.0] {
+            held.step();
+            close(held.subflows[0].as_ref().unwrap().base, base);
+        }
+    }
+
+    /// Two subflows at 4 Mbit/s in slow start, and a view in which neither has sent for two seconds.
+    fn resting() -> (MpccConnection, View) {
+        let mut held = connection(&[4.0, 4.0]);
+        held.phase = Phase::SlowStart(Some(100.0));
+        let subflow =
+            |id| SubflowView { last_sent: Some(Time::ZERO), ..SubflowView::new(SubflowId(id), Bytes::new(1000)) };
+        (held, View { subflows: (0..2).map(subflow).collect() })
+    }
+
+    const LATER: Time = Time::from_millis(2_000);
+
+    #[test]
+    fn an_idle_subflow_and_one_that_timed_out_are_out_of_the_experiments() {
+        let (mut held, view) = resting();
+        let mut hear = |event| {
+            held.on_event(LATER, SubflowId(0), &event, &view);
+            (held.order.clone(), held.phase)
+        };
+        // Of fewer subflows the utility is another.
+        assert_eq!(hear(Event::Restored), (vec![0], Phase::SlowStart(None)));
+        let sent = |packet| Event::Sent { packet: PacketNumber(packet), bytes: Bytes::new(1000), app_limited: false };
+        assert_eq!(hear(Event::Timeout { repeated: false }).0, [] as [usize; 0]);
+        assert_eq!(hear(sent(0)).0, [] as [usize; 0], "nothing was heard");
+        hear(Event::Restored);
+        assert_eq!(hear(sent(1)).0, [0]);
+    }
+
+    #[test]
+    fn an_experiment_of_which_nothing_is_heard_is_repeated() {
+        let mut held = connection(&[4.0]);
+        held.deadline = Some(Time::ZERO);
+        held.settle(Time::ZERO);
+        assert_eq!(held.phase, Phase::SlowStart(None));
+        close(held.subflows[0].as_ref().unwrap().base, 4.0);
+    }
+
+    #[test]
+    fn patience_lasts_six_round_trips_once_all_are_known() {
+        let mut held = connection(&[4.0]);
+        held.begin(Time::ZERO);
+        assert_eq!(held.deadline, Some(Time::MAX));
+        let view = View { subflows: vec![SubflowView::new(SubflowId(0), Bytes::new(1000))] };
+        let acked = crate::aimd::tests::acked(Duration::from_millis(100));
+        held.on_event(Time::from_millis(100), SubflowId(0), &acked, &view);
+        assert_eq!(held.deadline, Some(Time::from_millis(700)));
     }
 
     #[test]

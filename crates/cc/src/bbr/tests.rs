@@ -195,7 +195,7 @@ fn losses_that_go_on_are_one_recovery() {
 #[test]
 fn application_limited_samples_do_not_lower_the_filter_nor_fill_the_pipe() {
     let (mut bbr, mut view) = bbr();
-    for round in 0..10 {
+    for (round, mbps) in (0..).zip([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0]) {
         ack(&mut bbr, &mut view, round * 100, 8.0, 100);
         let at_send = view.delivered;
         view.delivered += Bytes::new(1000);
@@ -205,13 +205,14 @@ fn application_limited_samples_do_not_lower_the_filter_nor_fill_the_pipe() {
             bytes: Bytes::new(1000),
             sent_at: Time::ZERO,
             rtt: Duration::from_millis(100),
-            delivery_rate: Rate::from_mbps(1.0),
+            delivery_rate: Rate::from_mbps(mbps),
             delivered_at_send: at_send,
             in_recovery: false,
             app_limited: true,
         };
         bbr.on_event(Time::from_millis(round * 100), &Event::Acked(acked), &view);
-        close(bbr.btlbw(), 8e6);
+        // One that is larger than the filter is no less true for being limited.
+        close(bbr.btlbw(), mbps.max(8.0) * 1e6);
     }
 }
 
@@ -292,4 +293,51 @@ fn what_was_lost_does_not_leave_again_at_once() {
         bbr.on_event(Time::from_millis(800), &lost, &view);
     }
     close(bbr.cwnd, 151_000.0);
+    let rest = Event::Lost { packet: PacketNumber(50), bytes: Bytes::new(150_500), sent_at: Time::ZERO };
+    bbr.on_event(Time::from_millis(800), &rest, &view);
+    close(bbr.cwnd, 1_000.0);
+}
+
+#[test]
+fn a_timeout_ends_the_conservation_of_packets() {
+    let (mut bbr, view) = cruising();
+    bbr.on_event(Time::from_millis(800), &Event::Congestion { sent_at: Time::ZERO }, &view);
+    assert!(bbr.conserve.is_some());
+    bbr.on_event(Time::from_millis(900), &Event::Timeout { repeated: false }, &view);
+    assert_eq!(bbr.conserve, None);
+}
+
+#[test]
+fn a_recovery_within_probe_rtt_leaves_the_window_to_return_to() {
+    let (mut bbr, mut view) = cruising();
+    for _ in 0..1000 {
+        ack(&mut bbr, &mut view, 800, 8.0, 100);
+    }
+    view.in_flight = Bytes::new(50_000);
+    ack(&mut bbr, &mut view, 10_900, 8.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    bbr.on_event(Time::from_millis(10_910), &Event::Congestion { sent_at: Time::ZERO }, &view);
+    ack(&mut bbr, &mut view, 10_950, 8.0, 120);
+    assert!(!bbr.in_recovery);
+    close(bbr.prior_cwnd, 206_000.0);
+}
+
+#[test]
+fn startup_goes_on_after_probe_rtt_where_the_pipe_was_not_full() {
+    let (mut bbr, mut view) = bbr();
+    ack(&mut bbr, &mut view, 0, 1.0, 100);
+    ack(&mut bbr, &mut view, 10_100, 2.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    ack(&mut bbr, &mut view, 10_300, 4.0, 120);
+    assert_eq!(bbr.state, State::Startup);
+    close(bbr.pacing_gain, HIGH_GAIN);
+}
+
+#[test]
+fn packets_sent_at_once_are_one_two_or_a_millisecond() {
+    let (mut bbr, _) = bbr();
+    for (mbps, bytes) in [(1.1, 1_000.0), (1.2, 2_000.0), (23.9, 2_000.0), (24.0, 3_000.0), (800.0, 65_536.0)] {
+        bbr.pacing = mbps * 1e6;
+        close(bbr.quantum(), bytes);
+    }
 }

@@ -163,6 +163,8 @@ fn slow_start_doubles_every_round_trip_before_results_are_in() {
     // The application had nothing to send: the same rate again.
     round(&mut own, 200, true);
     close(own.rate, 16.0);
+    round(&mut own, 300, false);
+    close(own.rate, 32.0);
 }
 
 #[test]
@@ -244,6 +246,9 @@ fn centroids() {
     let jitter = [(0.0, 0.1), (0.0, 0.1), (0.0, 0.100_001), (0.0, 0.100_001)];
     close(centroid_distance(&jitter, false), 1.0);
     close(centroid_distance(&jitter, true), 0.0);
+    let few = [(0.0, 0.1), (0.0, 0.1), (0.0005, 0.1), (0.0005, 0.1)];
+    close(centroid_distance(&few, false), 1.0);
+    close(centroid_distance(&few, true), 0.0);
 }
 
 #[test]
@@ -266,6 +271,41 @@ fn monitoring_ends_when_the_network_changes() {
     // 100 packets of 1000 bytes per 0.1 s = 8 Mbit/s.
     assert!(matches!(own.phase, Phase::Learning { .. }));
     close(own.base, 8.0);
+}
+
+#[test]
+fn learning_keeps_a_packet_a_round_trip() {
+    let (mut own, _) = subflow(0.001);
+    own.learn(Time::ZERO, 0.0);
+    // 8000 bits in 100 ms.
+    close(own.base, 0.08);
+}
+
+#[test]
+fn a_timeout_halves_what_the_window_was_worth() {
+    let (mut own, mut window) = subflow(1.0);
+    own.phase = Phase::Monitoring;
+    window.cwnd = 100.0;
+    own.on_timeout(&window);
+    close(own.base, 4.0);
+}
+
+#[test]
+fn others_are_all_but_the_own_and_who_has_left_asks_for_no_time() {
+    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    let mut cc = MpOl::new(CONFIG);
+    let view = View { subflows: vec![SubflowView::new(SubflowId(0), Bytes::new(1000))] };
+    for (id, cwnd) in [(0, 100.0), (1, 50.0)] {
+        cc.add_subflow(Time::ZERO, SubflowId(id), init);
+        *cc.windows.get_mut(SubflowId(id)).unwrap() = Window { rtt: 0.1, ..Window::new(1000.0, cwnd, None) };
+    }
+    // 50 packets of 8000 bits in 100 ms.
+    close(cc.others(SubflowId(0)), 4.0);
+    let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
+    cc.on_event(Time::ZERO, SubflowId(0), &sent, &view);
+    assert!(cc.next_timer().is_some());
+    cc.remove_subflow(Time::ZERO, SubflowId(0));
+    assert_eq!(cc.next_timer(), None);
 }
 
 #[test]
