@@ -448,6 +448,90 @@ pub(crate) mod tests {
         assert_eq!(frame.windows.count(), 2);
     }
 
+    /// A law whose windows fall, and which hears who leaves.
+    #[derive(Clone, Debug, Default)]
+    struct Falling(Vec<SubflowId>);
+
+    impl Law for Falling {
+        fn increase(&mut self, _id: SubflowId, _own: &Window, _windows: &Windows) -> f64 {
+            -3.0
+        }
+
+        fn left(&mut self, id: SubflowId, _windows: &mut Windows) {
+            self.0.push(id);
+        }
+    }
+
+    const INIT: SubflowInit = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+
+    #[test]
+    fn growth_may_be_negative_but_leaves_a_packet() {
+        let mut frame = Aimd::new(Falling::default(), false);
+        frame.add_subflow(Time::ZERO, SubflowId(0), INIT);
+        frame.windows.get_mut(SubflowId(0)).unwrap().ssthresh = 1.0;
+        for cwnd in [7_000, 4_000, 1_000, 1_000] {
+            frame.on_event(Time::ZERO, SubflowId(0), &acked(Duration::from_millis(10)), &View::default());
+            assert_eq!(frame.limits(SubflowId(0)).cwnd, Bytes::new(cwnd));
+        }
+        // Of what leaves the law hears once.
+        (0..2).for_each(|_| frame.remove_subflow(Time::ZERO, SubflowId(0)));
+        assert_eq!(frame.law.0, [SubflowId(0)]);
+    }
+
+    #[test]
+    fn before_anything_is_acknowledged_a_loss_halves() {
+        let mut frame = Aimd::new(crate::coupled::Coupled::default(), false);
+        frame.add_subflow(Time::ZERO, SubflowId(0), INIT);
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Congestion { sent_at: Time::ZERO }, &View::default());
+        assert_eq!(frame.limits(SubflowId(0)).cwnd, Bytes::new(5_000));
+    }
+
+    #[test]
+    fn a_timeout_said_again_leaves_the_threshold_which_is_at_least_two_packets_alone() {
+        let (mut frame, view) = frame(1);
+        frame.on_event(Time::ZERO, SubflowId(0), &acked(Duration::from_millis(10)), &view);
+        for repeated in [false, true] {
+            frame.on_event(Time::ZERO, SubflowId(0), &Event::Timeout { repeated }, &view);
+            assert_eq!(frame.limits(SubflowId(0)).ssthresh, Some(Bytes::new(5_500)));
+        }
+        frame.on_event(Time::ZERO, SubflowId(0), &acked(Duration::from_millis(10)), &view);
+        frame.on_event(Time::ZERO, SubflowId(0), &Event::Timeout { repeated: false }, &view);
+        assert_eq!(frame.limits(SubflowId(0)).ssthresh, Some(Bytes::new(2_000)));
+    }
+
+    #[test]
+    fn only_the_first_slow_start_is_left_by_hystart() {
+        for event in [Event::Congestion { sent_at: Time::ZERO }, Event::Timeout { repeated: false }] {
+            let mut frame = Aimd::new(Plain, true);
+            frame.add_subflow(Time::ZERO, SubflowId(0), INIT);
+            frame.on_event(Time::ZERO, SubflowId(0), &event, &View::default());
+            assert_eq!(frame.windows.get(SubflowId(0)).unwrap().hystart, None);
+        }
+    }
+
+    #[test]
+    fn hystart_ends_slow_start_slowly_where_round_trips_lengthen() {
+        let (mut frame, mut view) = frame(1);
+        frame.windows.get_mut(SubflowId(0)).unwrap().hystart = Some(HyStart::default());
+        // Rounds of eight packets: the last of the second finds that all took 30 ms more. Then a quarter of the growth for five rounds.
+        for (round, cwnd) in [18_000, 25_250, 27_250, 29_250, 31_250, 33_250].into_iter().enumerate() {
+            let at_send = view.subflows[0].delivered;
+            for _ in 0..8 {
+                view.subflows[0].delivered += Bytes::new(1000);
+                let Event::Acked(held) = acked(Duration::from_millis(if round == 0 { 100 } else { 130 })) else {
+                    panic!()
+                };
+                let event = Event::Acked(Acked { delivered_at_send: at_send, ..held });
+                frame.on_event(Time::ZERO, SubflowId(0), &event, &view);
+            }
+            assert_eq!(frame.limits(SubflowId(0)), Limits { cwnd: Bytes::new(cwnd), pacing: None, ssthresh: None });
+        }
+        let Event::Acked(held) = acked(Duration::from_millis(130)) else { panic!() };
+        let event = Event::Acked(Acked { delivered_at_send: view.subflows[0].delivered, ..held });
+        frame.on_event(Time::ZERO, SubflowId(0), &event, &view);
+        assert_eq!(frame.limits(SubflowId(0)).ssthresh, Some(Bytes::new(33_250)));
+    }
+
     #[test]
     fn an_idle_subflow_does_not_count_until_it_sends() {
         let (mut frame, mut view) = frame(2);

@@ -140,7 +140,7 @@ mod tests {
         let mut path = Path::new();
         assert_eq!(path.round(20, 80, 3000, 20.0), None);
         assert_eq!(path.round(20, 90, 3000, 20.0), None);
-        assert_eq!(path.round(20, 91, 3000, 20.0), Some(9));
+        assert_eq!(path.round(20, 91, 3000, 16.0), Some(9));
     }
 
     #[test]
@@ -166,6 +166,15 @@ mod tests {
     #[test]
     fn trains_of_windows_that_leave_spread_say_nothing_of_the_path() {
         assert_eq!(Path::new().round_of(30, 20, 1000, 20.0, true), None);
+    }
+
+    #[test]
+    fn an_acknowledgement_that_ends_a_round_is_a_sample_of_the_next_one_too() {
+        let mut path = Path::new();
+        assert_eq!(path.round(8, 80, 3000, 20.0), None);
+        // Back to the time of the last one.
+        path.now = path.now - Duration::from_micros(91_000 + 3_000);
+        assert_eq!(path.round(20, 91, 3000, 20.0), Some(9));
     }
 
     #[test]

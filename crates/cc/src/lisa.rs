@@ -148,6 +148,8 @@ mod tests {
         assert_eq!(join(40.0, 40), (30.0, 10.0, 10.0));
         // 12 -> 6 + 6.
         assert_eq!(join(12.0, 3), (6.0, 6.0, 0.0));
+        // 6 -> 3 + 3.
+        assert_eq!(join(6.0, 3), (3.0, 3.0, 0.0));
         // 5: kept, and 3 for the new one.
         assert_eq!(join(5.0, 5), (5.0, 3.0, 0.0));
     }
@@ -200,6 +202,15 @@ mod tests {
         frame.on_event(Time::ZERO, SubflowId(0), &acked(0, |_| ()), &view);
         frame.on_event(Time::ZERO, SubflowId(1), &sent(0), &view);
         assert_eq!(frame.limits(SubflowId(0)).cwnd + frame.limits(SubflowId(1)).cwnd, Bytes::new(11_000));
+    }
+
+    #[test]
+    fn windows_are_divided_anew_for_another_with_the_number_of_one_that_left() {
+        let (mut frame, view) = divided();
+        frame.remove_subflow(Time::ZERO, SubflowId(1));
+        frame.add_subflow(Time::ZERO, SubflowId(1), SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 });
+        frame.on_event(Time::ZERO, SubflowId(1), &sent(0), &view);
+        assert_eq!(frame.limits(SubflowId(0)).cwnd, Bytes::new(20_000));
     }
 
     #[test]

@@ -109,3 +109,32 @@ impl CongestionControl for Mpcc {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::{Bytes, PacketNumber, Params, SubflowView};
+
+    use super::*;
+
+    #[test]
+    fn who_rests_or_has_left_sends_nothing() {
+        let (spec, rows) = ("mpcc-loss".parse().unwrap(), crate::ascent::parameters(LOSS));
+        let config = crate::ascent::config(&Params::new(&spec, &rows).unwrap()).unwrap();
+        let mut mpcc = Mpcc::new(config, Seeds::new(1));
+        let subflow =
+            |id| SubflowView { last_sent: Some(Time::ZERO), ..SubflowView::new(SubflowId(id), Bytes::new(1000)) };
+        let view = View { subflows: (0..3).map(subflow).collect() };
+        let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
+        for id in 0..3 {
+            let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+            mpcc.add_subflow(Time::ZERO, SubflowId(id), init);
+            mpcc.on_event(Time::ZERO, SubflowId(id), &sent, &view);
+        }
+        // 4 Mbit/s each.
+        assert_eq!(mpcc.total.to_bits(), 12.0_f64.to_bits());
+        mpcc.remove_subflow(Time::ZERO, SubflowId(2));
+        assert_eq!(mpcc.total.to_bits(), 8.0_f64.to_bits());
+        mpcc.on_event(Time::from_millis(2_000), SubflowId(0), &Event::Restored, &view);
+        assert_eq!(mpcc.total.to_bits(), 4.0_f64.to_bits());
+    }
+}

@@ -108,6 +108,8 @@ mod tests {
         close(found[1], 0.04);
         let own = windows.get(SubflowId(1)).unwrap();
         close(Nmcc::plain().slow_start(SubflowId(1), own, &windows), 0.8);
+        // What has measured nothing has nothing to normalise by.
+        close(Nmcc::plain().slow_start(SubflowId(2), &Window::new(1000.0, 10.0, None), &windows), 1.0);
     }
 
     #[test]
@@ -137,9 +139,13 @@ mod tests {
                 detector.on_report(SubflowId(id), &report);
             }
         }
-        let windows = windows(&[(10.0, 0.1), (20.0, 0.2)]);
-        let found = increases(&mut Nmcc::extended(Some(detector)), &windows);
+        let mut windows = windows(&[(10.0, 0.1), (20.0, 0.2)]);
+        let mut nmcc = Nmcc::extended(Some(detector));
+        let found = increases(&mut nmcc, &windows);
         close(found[0], 0.1);
         close(found[1], 0.05);
+        // Of another with the number of one that left nothing is known.
+        nmcc.left(SubflowId(1), &mut windows);
+        close(increases(&mut nmcc, &windows)[0], 0.08);
     }
 }

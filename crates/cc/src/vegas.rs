@@ -199,6 +199,17 @@ mod tests {
         assert!((after(vegas(20.0, false), 0.105) - 21.0).abs() < 1e-12);
         assert!((after(vegas(20.0, false), 0.115) - 20.0).abs() < 1e-12);
         assert!((after(vegas(20.0, false), 0.130) - 19.0).abs() < 1e-12);
+        // What shrinks is not in slow start.
+        let mut shrinking = vegas(20.0, false);
+        shrinking.ssthresh = 19.5;
+        shrinking.on_round(0.130, 1.0);
+        assert!((shrinking.ssthresh - 18.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_number_of_packets_may_be_both_ends() {
+        let read = |text: &str| crate::create(&text.parse().unwrap(), 1).is_ok();
+        assert!(read("vegas:alpha=3,beta=3") && !read("vegas:alpha=3,beta=2.9"));
     }
 
     #[test]
@@ -207,6 +218,8 @@ mod tests {
         let mut ending = vegas(20.0, true);
         ending.on_round(0.11, 1.0);
         assert!((ending.cwnd - 19.0).abs() < 1e-12 && ending.cwnd >= ending.ssthresh);
+        // diff = 3 * 9/10 = 2.7: floor(3 * 1/10) + 1 = 1, but two packets at least.
+        assert!((after(vegas(3.0, true), 1.0) - 2.0).abs() < 1e-12);
         // 20 * 4/104 = 0.77.
         assert!((after(vegas(20.0, true), 0.104) - 21.0).abs() < 1e-12);
     }
@@ -234,6 +247,11 @@ mod tests {
         let mut vegas = vegas(20.0, false);
         vegas.on_congestion(Bytes::ZERO);
         assert!((vegas.cwnd - 10.0).abs() < 1e-12);
+        let view = SubflowView::new(SubflowId(0), Bytes::new(1000));
+        for repeated in [false, true] {
+            vegas.on_event(Time::ZERO, &Event::Timeout { repeated }, &view);
+            assert!((vegas.cwnd - 1.0).abs() < 1e-12 && (vegas.ssthresh - 5.0).abs() < 1e-12);
+        }
     }
 
     #[test]
@@ -262,6 +280,9 @@ mod tests {
         // diff = 20 * 5/105 = 0.95 < 2.
         acknowledge(&mut vegas, 2, false);
         assert!((vegas.cwnd - 21.0).abs() < 1e-12);
+        // A round of one sample is Reno's.
+        acknowledge(&mut vegas, 6, false);
+        assert!((vegas.cwnd - 21.0 - 1.0 / 21.0).abs() < 1e-12, "{}", vegas.cwnd);
     }
 
     #[test]
