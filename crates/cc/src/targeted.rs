@@ -309,6 +309,17 @@ mod tests {
     }
 
     #[test]
+    fn of_two_paths_one_that_leaves_ends_the_search() {
+        let (mut controller, costs) = (targeted(1.0), [10.0, 1.0]);
+        run(&mut controller, 65, costs);
+        assert_eq!(reported(&controller, 0, "weight"), Some(0.01));
+        let now = Time::from_millis(66_000);
+        controller.remove_subflow(now, SubflowId(1));
+        controller.on_event(now, SubflowId(0), &ACKED, &view(costs, [0; 2]));
+        assert_eq!((reported(&controller, 0, "omega"), reported(&controller, 0, "weight")), (None, Some(1.0)));
+    }
+
+    #[test]
     fn parameters_are_read() {
         let read = |text: &str| {
             let spec: manypath_core::AlgorithmSpec = text.parse().unwrap();

@@ -50,6 +50,8 @@ fn ends_and_cases() {
     assert!((tried.omega_for(0.5, &config) - 0.01).abs() < 1e-12);
     assert!((tried.omega_for(1.0, &config) - 0.01).abs() < 1e-12);
     assert!((tried.omega_for(6.0, &config) - 1.0).abs() < 1e-12);
+    // Almost the least: 0.15 - ln(4e7)/30 is below zero.
+    assert!((tried.omega_for(1.000_000_1, &config) - 0.01).abs() < 1e-12);
     // Case 3: 5 at 0.01 and at 1, 2 at 100.
     let falling = Tried { least: 5.0, most: 2.0, even: 5.0 };
     assert!((falling.omega_for(6.0, &config) - 0.01).abs() < 1e-12);
@@ -108,10 +110,12 @@ fn one_of_the_first_measurements_alone_is_not_what_others_are_compared_with() {
 
 #[test]
 fn a_rate_that_is_another_for_one_measurement_changes_nothing() {
-    // Measurements are 10 s long.
-    let path = |second: u64, _: f64| if second / 10 == 15 { [1_000_000, 200_000] } else { [1_000_000, 1_000_000] };
+    // Measurements are 10 s long, a second apart, and begin with that of 70 s to 80 s.
+    let odd = 147..157;
+    let path = |second: u64, _: f64| if odd.contains(&second) { [1_000_000, 200_000] } else { [1_000_000, 1_000_000] };
     let mut search = OmegaSearch::new(Time::ZERO, Config::default(), Rate::from_mbps(3.0));
-    run(&mut search, 230, path);
+    // Before a search that began then would be over.
+    run(&mut search, 200, path);
     assert!(search.is_holding());
 }
 
