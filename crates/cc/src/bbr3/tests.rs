@@ -158,6 +158,43 @@ fn a_window_that_is_not_filled_does_not_keep_a_bandwidth() {
     model.on_ack(&lower, Bytes::new(2_000), true, false, 0.0);
     model.advance_cycle();
     close(model.max_bandwidth(), 0.0);
+    // Unless it is larger than what is known.
+    lower.delivery_rate = Rate::from_mbps(9.0);
+    model.on_ack(&lower, Bytes::new(2_000), true, false, 0.0);
+    close(model.max_bandwidth(), 9e6);
+}
+
+#[test]
+fn a_cycle_that_the_application_limited_forgets_nothing() {
+    let (mut bbr, view) = cruising();
+    for (limited, bandwidth) in [(true, 8e6), (true, 8e6), (true, 8e6), (false, 8e6), (false, 0.0)] {
+        bbr.ack_phase = AckPhase::Stopping;
+        bbr.end_ack_phase(limited, true, view.delivered);
+        close(bbr.model.max_bandwidth(), bandwidth);
+    }
+}
+
+#[test]
+fn where_losses_had_passed_the_threshold_before_nothing_of_a_packet_fits() {
+    close(model::inflight_at_loss(100_000.0, 50_000.0, 1_000.0), 99_000.0);
+}
+
+#[test]
+fn the_headroom_is_a_packet_at_least() {
+    let (mut bbr, _) = bbr();
+    // 15% of 6,000 are 900.
+    bbr.model.inflight_long = 6_000.0;
+    close(bbr.with_headroom(), 5_000.0);
+}
+
+#[test]
+fn startup_goes_on_after_probe_rtt_where_the_pipe_was_not_full() {
+    let (mut bbr, mut view) = bbr();
+    ack(&mut bbr, &mut view, 0, 1.0, 100);
+    ack(&mut bbr, &mut view, 5_100, 2.0, 120);
+    assert_eq!(bbr.state, State::ProbeRtt);
+    ack(&mut bbr, &mut view, 5_301, 4.0, 120);
+    assert_eq!(bbr.state, State::Startup);
 }
 
 #[test]
@@ -188,6 +225,10 @@ fn flights_are_found_by_number_and_forgotten_in_order() {
     assert_eq!(flights.take(PacketNumber(9)), None);
     close(flights.take(PacketNumber(5)).unwrap().in_flight, 5.0);
     close(flights.take(PacketNumber(8)).unwrap().in_flight, 8.0);
+    // Of more than 65,536 the first is not known.
+    (10..=10 + 65_536).for_each(|packet| flights.send(PacketNumber(packet), 0.0, false));
+    assert_eq!(flights.take(PacketNumber(10)), None);
+    assert!(flights.take(PacketNumber(11)).is_some());
 }
 
 #[test]
@@ -293,6 +334,17 @@ fn probing() -> (Bbr3, SubflowView) {
 }
 
 #[test]
+fn a_bound_rises_by_a_packet_for_each_acknowledged_at_most_and_from_the_beginning() {
+    let (mut bbr, view) = probing();
+    (bbr.cwnd, bbr.up_rounds, bbr.up_acked) = (200_000.0, 30, 500.0);
+    let flight = model::Flight { in_flight: 100_000.0, lost: 0.0, app_limited: false };
+    bbr.adapt_long_term(&flight, 0.0, true, true);
+    close(bbr.up_count, 1_000.0);
+    bbr.start_refill(view.delivered);
+    close(bbr.up_acked, 0.0);
+}
+
+#[test]
 fn what_comes_back_of_a_probe_takes_a_round_from_its_end() {
     let (mut bbr, mut view) = probing();
     let sent_in_the_probe = view.delivered.get();
@@ -350,6 +402,8 @@ fn a_recovery_gives_back_the_window_that_it_found() {
     bbr.cwnd = 60_000.0;
     ack(&mut bbr, &mut view, 1_010, 8.0, 100);
     close(bbr.cwnd, 61_000.0);
+    // A timeout in it finds a smaller one.
+    bbr.on_event(Time::from_millis(1_015), &Event::Timeout { repeated: false }, &view);
     view.in_recovery = false;
     ack(&mut bbr, &mut view, 1_020, 8.0, 100);
     close(bbr.cwnd, 151_000.0);
