@@ -307,6 +307,50 @@ mod tests {
     }
 
     #[test]
+    fn the_first_side_of_the_mean_is_no_crossing_and_without_a_bottleneck_there_is_none() {
+        for (skew, crossings) in [(-50, [0.0, 1.0]), (60, [0.0, 0.0])] {
+            let mut held = Statistics::default();
+            (0..3).for_each(|_| held.on_report(&report(0.1, skew, 0.01, 0)));
+            let found = [0.13, 0.07].map(|mean| {
+                held.on_report(&report(mean, skew, 0.01, 0));
+                held.crossings
+            });
+            assert_eq!(found.map(f64::to_bits), crossings.map(f64::to_bits), "{skew}");
+        }
+    }
+
+    #[test]
+    fn a_bottleneck_stays_one_until_the_skewness_is_clearly_above_and_loss_is_one_too() {
+        let mut held = Statistics::default();
+        // Means of 20/100, -30/200, 60/300 and 150/400.
+        for (skew, congested) in [(20, false), (-50, true), (90, true), (90, false)] {
+            held.on_report(&report(0.1, skew, 0.01, 0));
+            assert_eq!(held.congested, congested, "{}", held.skew);
+        }
+        // 60 lost of 560.
+        held.on_report(&report(0.1, 90, 0.01, 60));
+        assert!(held.congested);
+        (0..100).for_each(|_| held.on_report(&report(0.1, 90, 0.01, 0)));
+        assert_eq!(held.intervals.len(), N);
+    }
+
+    #[test]
+    fn skewness_separates_and_who_leaves_holds_nobody_together() {
+        let mut detector = Detector::Delays(Delays::default());
+        let (a, b, c) = ids();
+        let d = SubflowId(3);
+        for _ in 0..60 {
+            // Each variability within a tenth of the next, but not a and c; d has a's.
+            for (id, skew, var) in [(a, -30, 0.0100), (b, -30, 0.0109), (c, -30, 0.0119), (d, -60, 0.0100)] {
+                detector.on_report(id, &report(0.1, skew, var, 0));
+            }
+        }
+        assert_eq!((detector.share(a, c), detector.share(a, d)), (Some(true), Some(false)));
+        detector.forget(b);
+        assert_eq!(detector.share(a, c), Some(false));
+    }
+
+    #[test]
     fn subflows_with_equal_statistics_share() {
         let mut detector = Detector::Delays(Delays::default());
         let (a, b, c) = ids();

@@ -99,6 +99,24 @@ mod tests {
         }
         assert_eq!(marks.share(a, b), Some(true));
         assert_eq!(marks.share(a, c), Some(false));
+        marks.forget(b);
+        assert_eq!(marks.share(a, b), None);
+    }
+
+    #[test]
+    fn few_marks_and_marks_of_more_packets_tell_nothing() {
+        let mut marks = Marks::default();
+        let (a, b, c, d) = (SubflowId(0), SubflowId(1), SubflowId(2), SubflowId(3));
+        for interval in 0..WINDOW {
+            for id in [a, b] {
+                marks.on_report(id, &report(if interval < MIN_MARKED - 1 { 10 } else { 0 }));
+            }
+            // A tenth of the packets always, of one; of the other, of as many packets always, one or two tenths.
+            let twice = if interval % 2 == 0 { 1 } else { 2 };
+            marks.on_report(c, &PathReport { samples: 100 * twice, ..report(10 * twice) });
+            marks.on_report(d, &report(10 * twice));
+        }
+        assert_eq!((marks.share(a, b), marks.share(c, d)), (Some(false), Some(false)));
     }
 
     #[test]
