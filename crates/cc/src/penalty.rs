@@ -9,3 +9,13 @@ pub(crate) fn penalised(cwnd: f64, ssthresh: f64, packet: f64) -> (f64, f64) {
     let ssthresh = if cwnd < ssthresh { ssthresh } else { (ssthresh / 2.0).max(MIN_SSTHRESH * packet) };
     ((cwnd / 2.0).max(packet), ssthresh)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_penalty_leaves_a_packet_and_a_threshold_of_two() {
+        assert_eq!(penalised(1500.0, 1500.0, 1000.0), (1000.0, 2000.0));
+    }
+}

@@ -71,3 +71,17 @@ impl SlowStart {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_classic_one_begins_anew() {
+        for (early, next) in [(Early::PlusPlus, Early::Never), (Early::Classic, Early::Classic)] {
+            let mut slow_start = SlowStart::new(early);
+            slow_start.ended();
+            assert_eq!(slow_start, SlowStart::new(next));
+        }
+    }
+}

@@ -86,3 +86,23 @@ impl<C: PathController> CongestionControl for Uncoupled<C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::{Bytes, PacketNumber, SubflowView};
+
+    use super::*;
+
+    #[test]
+    fn who_has_left_asks_for_no_time() {
+        let mut vivace = crate::create(&"vivace".parse().unwrap(), 1).unwrap();
+        let view = View { subflows: vec![SubflowView::new(SubflowId(0), Bytes::new(1000))] };
+        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+        vivace.add_subflow(Time::ZERO, SubflowId(0), init);
+        let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
+        vivace.on_event(Time::ZERO, SubflowId(0), &sent, &view);
+        assert!(vivace.next_timer().is_some());
+        vivace.remove_subflow(Time::ZERO, SubflowId(0));
+        assert_eq!(vivace.next_timer(), None);
+    }
+}

@@ -316,6 +316,19 @@ fn while_round_trips_lengthen_the_rate_before_is_sent_until_results_are_in() {
 }
 
 #[test]
+fn an_interval_keeps_its_rate_though_round_trips_lengthen() {
+    let mut driver = Driver::new(Config { queue: Queue::Heeded, slow_start: SlowStart::Tolerant, ..config() });
+    driver.round(0.0);
+    driver.round(0.0);
+    driver.slope = 0.5;
+    let first = driver.next;
+    (0..50).for_each(|_| driver.send(false));
+    driver.answer((first, driver.next, 16.0), 0.0);
+    assert!(driver.ascent.monitor.is_open());
+    close(driver.ascent.rate, 16.0);
+}
+
+#[test]
 fn steps_into_a_queue_are_not_amplified() {
     let after = |queue, slope| {
         let utility = Utility { g: 0.0, ..config().utility };
@@ -630,6 +643,9 @@ fn no_way_down_leads_below_the_smallest_rate() {
     let mut stepping = driver();
     stepping.ascent.step(Time::ZERO, -8.0, sample(4.0, 0.0, 0.0), 100.0);
     close(stepping.ascent.base, 3.0);
+    let mut timing_out = driver();
+    timing_out.time_out();
+    close(timing_out.ascent.base, 3.0);
 }
 
 #[test]

@@ -89,6 +89,14 @@ fn a_search_tries_three_weights_and_holds_the_fourth() {
 }
 
 #[test]
+fn who_is_called_late_measures_as_long() {
+    let mut search = OmegaSearch::new(Time::ZERO, Config::default(), Rate::from_mbps(3.0));
+    // Asked for at 10 s.
+    search.poll(Time::from_millis(19_000), [Bytes::ZERO; 2]);
+    assert_eq!(search.next_timer(), Time::from_millis(29_000));
+}
+
+#[test]
 fn a_change_of_a_subflow_s_rate_searches_again() {
     let path = |second: u64, _: f64| if second < 150 { [1_000_000, 1_000_000] } else { [1_000_000, 200_000] };
     let mut search = OmegaSearch::new(Time::ZERO, Config::default(), Rate::from_mbps(3.0));
