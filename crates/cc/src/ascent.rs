@@ -467,6 +467,7 @@ impl Ascent {
         // What the first move is compared with: the side that was worse, which lies well apart from where the move goes.
         let worse = if gradient > 0.0 { first_low.mean(second_low) } else { first_high.mean(second_high) };
         self.step(now, gradient, worse, others);
+        self.published = self.base;
     }
 
     /// MPCC s5.2, moving: the gradient of the two preceding intervals.
@@ -494,7 +495,6 @@ impl Ascent {
         let from = self.base;
         let step = self.momentum.step(&self.config, gradient, from, from + others);
         self.base = (from + step).clamp(self.config.min_rate, MAX_RATE);
-        self.published = self.base;
         self.others = others;
         self.phase = Phase::Moving { from, previous };
         self.begin(now, 0, self.base);

@@ -284,7 +284,6 @@ SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, cons
 	step = momentum_step(&ascent->momentum, sreal_sign(*gradient), gradient->size, from, real_add(from, others));
 	to = gradient->negative ? real_sub(from, step) : real_add(from, step);
 	ascent->base = real_clamp(to, real_of_ppm(tunables.min_rate_ppm), MAX_RATE);
-	ascent->published = ascent->base;
 	ascent->others = others;
 	ascent->phase = MOVING;
 	ascent->from = from;
@@ -411,6 +410,7 @@ SHARED u32 ascent_probed(struct ascent *ascent, const struct path_view *path, u3
 	/* What the first move is compared with: the side that was worse, which lies well apart from where the move goes. */
 	ascent->previous = one.negative ? sample_mean(high[0], high[1]) : sample_mean(low[0], low[1]);
 	ascent_step(ascent, path, &one, others);
+	ascent->published = ascent->base;
 	return 0;
 }
 

@@ -553,12 +553,17 @@ fn a_rate_is_published_as_it_is_sent_or_once_probing_has_found_it() {
         while !matches!(driver.ascent.phase, Phase::Moving { .. }) {
             driver.round(0.0);
         }
-        (slow_start, driver.ascent.published())
+        let first = driver.ascent.published();
+        driver.round(0.0);
+        assert!(matches!(driver.ascent.phase, Phase::Moving { .. }) && driver.ascent.base > first);
+        (slow_start, first, driver.ascent.published() - driver.ascent.base)
     };
-    let ([second, third, probe], moved) = published(Publish::Interval);
-    assert_eq!((second, third, moved), (8.0, 16.0, 8.5));
+    let ([second, third, probe], moved, lag) = published(Publish::Interval);
+    assert_eq!((second, third, moved, lag), (8.0, 16.0, 8.5, 0.0));
     close((probe - 8.0).abs(), 0.4);
-    assert_eq!(published(Publish::Decision), ([4.0; 3], 8.5));
+    let (slow_start, moved, lag) = published(Publish::Decision);
+    assert_eq!((slow_start, moved), ([4.0; 3], 8.5));
+    assert!(lag < 0.0, "a move publishes nothing");
 }
 
 #[test]
@@ -618,7 +623,7 @@ fn what_others_send_is_frozen_from_one_decision_to_the_next() {
 
 #[test]
 fn a_step_is_bounded_by_a_share_of_the_total_and_published() {
-    let mut ascent = Driver::new(Config { publish: Publish::Decision, ..config() }).ascent;
+    let mut ascent = Driver::new(config()).ascent;
     ascent.base = 50.0;
     ascent.step(Time::ZERO, 8.0, sample(49.0, 0.0, 0.0), 50.0);
     // 5% of 100.
