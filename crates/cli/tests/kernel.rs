@@ -349,7 +349,8 @@ fn mistakes_are_named() {
         return;
     }
     run(["kernel", "load", "nope"]).fails_with(&["no controller 'nope'", "lia"]);
-    run(["kernel", "load", "lia", "--set", "x=1"]).fails_with(&["has no parameter 'x' in the kernel; it has: none"]);
+    run(["kernel", "load", "lia", "--set", "x=1"]).fails_with(&["has no parameter 'x' in the kernel; it has: pacing"]);
+    run(["kernel", "load", "lia:pacing=0"]).fails_with(&["'lia:pacing=0' is out of range: pacing takes on or off"]);
     run(["kernel", "load", "balia:alpha=7", "--as", "xbalia"]).fails_with(&["out of range"]);
     run(["kernel", "load", "lia", "balia", "--default"]).fails_with(&["only one"]);
     run(["kernel", "load", "lia", "--connections", "0"]).fails_with(&["0 is not in 1..="]);

@@ -221,7 +221,6 @@ fn prepare(
     let Instance { name, object } = instance;
     let refused = |error| refused(name, error);
     let layout = Layout::of_object(object)?;
-    let mut has_parameters = false;
     for mut map in open.maps_mut() {
         let (is_controller, is_tunables) = (map.map_type() == MapType::StructOps, map.name() == TUNABLES_SECTION);
         if let Some(count) = connections.and_then(|count| entries(&map.name().to_string_lossy(), count)) {
@@ -232,11 +231,9 @@ fn prepare(
             rename(value, object.kernel_name, name)?;
         } else if is_tunables {
             layout.write(settings, value)?;
-            has_parameters = true;
         }
     }
-    // Without parameters none may be given.
-    if has_parameters { Ok(()) } else { layout.write(settings, &mut []) }
+    Ok(())
 }
 
 /// How many entries a map has, if that depends on the number of connections.
