@@ -47,8 +47,8 @@ const fn late_ms(run: u64) -> u64 {
 }
 
 /// The scenario as the simulator runs it: the TCP flow first, as long as it is measured here. Round trips vary by the time of a packet on the
-/// link, about what the emulator and the kernel's timers add: without that, 30 ms are the time of 125 packets, and each packet finds the queue
-/// as the one a round trip before has left it (Floyd and Jacobson, 1992).
+/// link: without that, 30 ms are the time of 125 packets, and each packet finds the queue as the one a round trip before has left it, which
+/// the emulator's and the kernel's timers do not keep (Floyd and Jacobson, 1992).
 pub(crate) fn simulated(run: u64) -> String {
     let late = format!("cc = \"reno\"\nstart = \"{}ms\"", late_ms(run));
     let noisy = SCENARIO.replacen("delay = \"15ms\"", "delay = \"15ms\"\njitter = \"240us\"", 1);
