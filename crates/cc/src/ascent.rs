@@ -358,20 +358,23 @@ impl Ascent {
         (is_known && too_high).then(|| report.arrival.as_mbps().min(report.rate))
     }
 
+    /// The rate that slow start goes back to: what arrived, or what it was before the last doubling.
+    fn known_to_fit(&self, report: &Report<Role>, previous: Option<Sample>) -> f64 {
+        self.arrived(report).unwrap_or_else(|| before_doubling(report.rate, previous))
+    }
+
     /// The rate is far too high.
     fn brake(&mut self, now: Time, report: &Report<Role>, others: f64) {
         self.momentum = Momentum::default();
-        let arrived = self.arrived(report);
         let lower = match &self.phase {
-            Phase::SlowStart { .. } if arrived.is_some() => report.rate,
-            Phase::SlowStart { previous, .. } => before_doubling(report.rate, *previous),
-            _ => self.base / 2.0,
+            Phase::SlowStart { previous, .. } => self.known_to_fit(report, *previous),
+            _ => self.arrived(report).unwrap_or(f64::INFINITY).min(self.base / 2.0),
         };
         let delivered = match self.config.brake {
             Brake::Any => report.rate * (1.0 - report.loss),
             Brake::Held => f64::INFINITY,
         };
-        self.base = lower.min(delivered).min(arrived.unwrap_or(f64::INFINITY)).max(self.config.min_rate);
+        self.base = lower.min(delivered).max(self.config.min_rate);
         self.probe(now, others);
     }
 
@@ -415,10 +418,9 @@ impl Ascent {
         }
     }
 
-    /// Slow start ends at the rate before the last doubling, or at what arrives.
+    /// Slow start ends.
     fn go_back(&mut self, now: Time, report: &Report<Role>, previous: Option<Sample>, others: f64) {
-        let lower = self.arrived(report).unwrap_or_else(|| before_doubling(report.rate, previous));
-        self.base = lower.max(self.config.min_rate);
+        self.base = self.known_to_fit(report, previous).max(self.config.min_rate);
         self.probe(now, others);
     }
 
