@@ -20,6 +20,8 @@ fn main() {
     let objects = if env::var_os("CARGO_FEATURE_KERNEL").is_some() {
         compile(&bpf, &out).unwrap_or_else(|why| {
             println!("cargo::warning=no BPF programs in this build: {why}; {INSTALL}");
+            // What is missing may be there at the next build: a file that never is makes cargo look each time.
+            println!("cargo::rerun-if-changed={}", out.join("clang-was-missing").display());
             Vec::new()
         })
     } else {

@@ -139,11 +139,17 @@ INLINE bool momentum_agrees(const struct momentum *momentum, s32 direction)
 	return direction * momentum->direction > 0;
 }
 
-/* A gradient points elsewhere than the last decision: steps begin small again. */
-INLINE void momentum_turn(struct momentum *momentum)
+/* A queue takes what is sent too fast: the next step is as if it were the first. */
+INLINE void momentum_calm(struct momentum *momentum)
 {
 	momentum->amplifier = 0;
 	momentum->bound = 0;
+}
+
+/* A gradient points elsewhere than the last decision: steps begin small again. */
+INLINE void momentum_turn(struct momentum *momentum)
+{
+	momentum_calm(momentum);
 	if (momentum->has_decided && momentum->swing < tunables.swing)
 		momentum->swing++;
 }
@@ -298,32 +304,56 @@ INLINE real ascent_before_doubling(const struct ascent *ascent, real rate)
 	return ascent->has_previous ? ascent->previous.rate : real_shift(rate, -1);
 }
 
-/* Slow start ends at the rate before the last doubling. */
-INLINE void ascent_go_back(struct ascent *ascent, const struct path_view *path, real rate, real others)
+/* Whether a queue grows so fast that losses are no chance. */
+INLINE bool is_growing(struct sreal slope)
 {
-	ascent->base = real_max(ascent_before_doubling(ascent, rate), real_of_ppm(tunables.min_rate_ppm));
+	return !slope.negative && slope.size >= real_of_ppm(QUEUE_GROWS_PPM);
+}
+
+/* The rate at which packets of an interval arrived, if its own is known to be too high by that; zero if not. */
+INLINE real ascent_arrived(const struct report *report)
+{
+	if (tunables.queue == QUEUE_IGNORED || !(report->overload || is_growing(report->slope)))
+		return 0;
+	return real_min(report->arrival, report->rate);
+}
+
+/* The rate that slow start goes back to: what arrived, or what it was before the last doubling. */
+INLINE real ascent_known_to_fit(const struct ascent *ascent, const struct report *report)
+{
+	real arrived = ascent_arrived(report);
+
+	return arrived ? arrived : ascent_before_doubling(ascent, report->rate);
+}
+
+/* Slow start ends. */
+INLINE void ascent_go_back(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
+{
+	ascent->base = real_max(ascent_known_to_fit(ascent, report), real_of_ppm(tunables.min_rate_ppm));
 	ascent_probe(ascent, path, others);
 }
 
-INLINE void ascent_repeat(struct ascent *ascent, const struct path_view *path, real rate, real others)
+INLINE void ascent_repeat(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
 	if (ascent->repeats >= MAX_REPEATS) {
-		ascent_go_back(ascent, path, rate, others);
+		ascent_go_back(ascent, path, report, others);
 		return;
 	}
 	ascent->repeats++;
 	ascent->others = others;
-	ascent_begin(ascent, path, 0, rate);
+	ascent_begin(ascent, path, 0, report->rate);
 }
 
-/* The rate is far too high: half, or the rate before the last doubling; with `brake=any` no more than what arrived. */
+/* The rate is far too high: half, or what slow start goes back to; with `brake=any` no more than what arrived. */
 INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
-	real lower = real_shift(ascent->base, -1);
+	real lower = real_shift(ascent->base, -1), arrived = ascent_arrived(report);
 
 	ascent->momentum = (struct momentum){};
 	if (ascent->phase == SLOW_START)
-		lower = ascent_before_doubling(ascent, report->rate);
+		lower = ascent_known_to_fit(ascent, report);
+	else if (arrived)
+		lower = real_min(lower, arrived);
 	if (tunables.brake == BRAKE_ANY)
 		lower = real_min(lower, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
 	ascent->base = real_max(lower, real_of_ppm(tunables.min_rate_ppm));
@@ -331,12 +361,12 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 }
 
 /* Slow start: double while the utility grows (MPCC s5.2). */
-SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new, u32 overload,
-			  real others)
+SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new,
+			  const struct report *report, real others)
 {
 	u32 grew;
 
-	if (!ascent || !path || !new)
+	if (!ascent || !path || !new || !report)
 		return 0;
 	if (tunables.slow_start != START_PAPER) {
 		if (real_mul(new->loss, real_of(100)) < real_of(TOLERATED_LOSS))
@@ -345,7 +375,7 @@ SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, s
 			new->slope = positive(0);
 	}
 	/* The first interval has none to be compared with: it is a growth, as in the release, but an overload is none. */
-	grew = tunables.slow_start == START_RELEASE || !overload;
+	grew = tunables.slow_start == START_RELEASE || !report->overload;
 	if (ascent->has_previous)
 		grew = sreal_sign(sreal_sub(utility_of(new, ascent->others),
 					    utility_of(&ascent->previous, ascent->others))) > 0;
@@ -357,10 +387,10 @@ SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, s
 		ascent->others = others;
 		ascent_begin(ascent, path, 0, ascent->base);
 	} else if (tunables.slow_start == START_RELEASE ||
-		   (tunables.slow_start == START_TOLERANT && !overload && new->slope.size < real_of_ppm(QUEUE_GROWS_PPM))) {
-		ascent_repeat(ascent, path, new->rate, others);
+		   (tunables.slow_start == START_TOLERANT && !report->overload && !is_growing(report->slope))) {
+		ascent_repeat(ascent, path, report, others);
 	} else {
-		ascent_go_back(ascent, path, new->rate, others);
+		ascent_go_back(ascent, path, report, others);
 	}
 	return 0;
 }
@@ -423,6 +453,8 @@ SHARED u32 ascent_moved(struct ascent *ascent, const struct path_view *path, con
 		return 0;
 	gradient = utility_gradient(&ascent->previous, new, ascent->others);
 	if (momentum_agrees(&ascent->momentum, sreal_sign(gradient))) {
+		if (tunables.queue == QUEUE_HEEDED && sreal_sign(gradient) > 0 && sreal_sign(new->slope) > 0)
+			momentum_calm(&ascent->momentum);
 		ascent->previous = *new;
 		ascent_step(ascent, path, &gradient, others);
 		return 0;
@@ -458,12 +490,15 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 			ascent_probe(ascent, path, others);
 		else if (ascent->phase == MOVING || report->app_limited)
 			ascent_begin(ascent, path, 0, report->rate);
+		else if (ascent_arrived(report))
+			/* Whatever the sender can do, the path cannot do as much. */
+			ascent_go_back(ascent, path, report, others);
 		else
-			ascent_repeat(ascent, path, report->rate, others);
+			ascent_repeat(ascent, path, report, others);
 		return 0;
 	}
 	if (ascent->phase == SLOW_START)
-		ascent_doubled(ascent, path, &new, report->overload, others);
+		ascent_doubled(ascent, path, &new, report, others);
 	else if (ascent->phase == PROBING)
 		ascent_probed(ascent, path, report->index, &new, others);
 	else
@@ -498,6 +533,23 @@ INLINE void ascent_advance(struct ascent *ascent, const struct path_view *path)
 	}
 }
 
+/*
+ * While the results of a doubled rate are on their way, sends at the one before it as soon as round trips are seen to lengthen.
+ */
+SHARED u32 ascent_ease(struct ascent *ascent, real min_slope)
+{
+	struct interval *latest;
+
+	if (!ascent || tunables.queue == QUEUE_IGNORED || ascent->phase != SLOW_START || !ascent->has_previous)
+		return 0;
+	if (!ascent->monitor.count || open_interval(&ascent->monitor))
+		return 0;
+	latest = interval_at(&ascent->monitor, ascent->monitor.count - 1);
+	if (is_growing(regression_slope(&latest->regression, min_slope)))
+		ascent->rate = real_min(ascent->rate, ascent->previous.rate);
+	return 0;
+}
+
 /* A new subflow: slow start at the initial rate. The rest of its state is zero. */
 INLINE void ascent_join(struct ascent *ascent)
 {
@@ -515,6 +567,7 @@ INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, r
 	if (path->rtt_us)
 		monitor_sample(&ascent->monitor, path);
 	ascent_advance(ascent, path);
+	ascent_ease(ascent, min_slope);
 	if (monitor_report(&ascent->monitor, path, min_slope, &report) && report.epoch == ascent->epoch)
 		ascent_report(ascent, path, &report, others);
 }

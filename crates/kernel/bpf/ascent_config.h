@@ -28,6 +28,7 @@ struct tunables {
 	u64 publish;
 	u64 timeout;
 	u64 brake;
+	u64 queue;
 };
 
 enum { UNITS_MBIT, UNITS_BYTES };
@@ -38,6 +39,7 @@ enum { LEAVE_BETTER, LEAVE_LAST };
 enum { PUBLISH_INTERVAL, PUBLISH_DECISION };
 enum { TIMEOUT_HALVE, TIMEOUT_KEEP };
 enum { BRAKE_HELD, BRAKE_ANY };
+enum { QUEUE_IGNORED, QUEUE_HEEDED };
 
 #ifdef __bpf__
 extern struct tunables tunables;

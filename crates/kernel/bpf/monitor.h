@@ -29,7 +29,8 @@
 #define DEADLINE 4
 /* Loss in per cent above which a rate is too high whatever its utility (the emergency brake of MPCC's release). */
 #define OVERLOAD 30
-/* Packets of which such a loss is no accident; the release wants 100, which slow paths do not send in an interval. */
+/* Packets of which such a loss is no accident, and of which an arrival can be told; the release wants 100, which slow paths do not
+ * send in an interval. */
 #define OVERLOAD_PACKETS 20
 /* Samples of a regression are fewer and their values smaller than these, so that no sum overflows. */
 #define MAX_SAMPLES 65536
@@ -60,6 +61,9 @@ struct path_view {
 	u32 delivered;
 	/* Whether a window may grow on them: there is no recovery under way, and the window is what limits sending. */
 	u32 may_grow;
+	/* Packets ever delivered. */
+	u32 arrived;
+	u32 pad;
 };
 
 /* Least squares of round-trip time over send time, both relative to the first sample, microseconds. */
@@ -89,12 +93,13 @@ struct interval {
 	u32 end;
 	/* Bytes sent before it; from its end on, in it. */
 	u64 bytes;
-	/* Packets lost before it, once all before it is settled. */
-	u32 lost_before;
+	/* Once all before it is settled, since when; packets lost and delivered until then. */
 	u32 begun;
+	u32 lost_before;
+	u32 arrived_before;
 	/* Whether data waited to be sent when it was closed. */
 	u32 backlogged;
-	u32 pad;
+	u64 begun_us;
 	struct regression regression;
 };
 
@@ -117,6 +122,8 @@ struct report {
 	struct sreal slope;
 	/* Mean round-trip time, microseconds; zero if there is none. */
 	real rtt;
+	/* How fast its packets arrived, Mbit/s; zero if they were too few to tell, or not all are known. */
+	real arrival;
 	/* Whether it was sent at its rate, but for one packet. */
 	u32 filled;
 	/* Whether it was not because nothing waited to be sent. */
@@ -316,7 +323,9 @@ INLINE void monitor_count_losses(struct monitor *monitor, const struct path_view
 			return;
 		if (!interval->begun && is_settled(path, interval->first)) {
 			interval->begun = 1;
+			interval->begun_us = path->now_us;
 			interval->lost_before = path->lost;
+			interval->arrived_before = path->arrived;
 		}
 	}
 }
@@ -330,6 +339,16 @@ INLINE bool is_filled(const struct interval *closed, u32 mss)
 
 	return closed->end != closed->first &&
 	       real_mul(bits, real_of(10)) >= real_mul(real_mul(closed->rate, real_of(span)), real_of(9));
+}
+
+/* How fast the packets of an interval arrived, Mbit/s, when all of it is settled: bits per microsecond. */
+INLINE real interval_arrival(const struct interval *settled, const struct path_view *path)
+{
+	u64 arrived = path->arrived - settled->arrived_before, span = path->now_us - settled->begun_us;
+
+	if (!settled->begun || !span || settled->end - settled->first < OVERLOAD_PACKETS)
+		return 0;
+	return real_div(real_of(arrived * path->mss * 8), real_of(span));
 }
 
 /* The report of the oldest interval, if its results are known; each is reported once, in order. */
@@ -346,6 +365,7 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 	if (!oldest->closed_us)
 		return 0;
 	unsettled = 0;
+	report->arrival = interval_arrival(oldest, path);
 	if (!is_settled(path, oldest->end)) {
 		s32 missing = (s32)(oldest->end - (path->segs_out - path->in_flight));
 
@@ -353,6 +373,7 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 			return 0;
 		/* Past the deadline, what is unknown counts as lost. */
 		unsettled = missing > 0 ? missing : 0;
+		report->arrival = 0;
 	}
 	sent = oldest->end - oldest->first;
 	lost = unsettled + (oldest->begun ? path->lost - oldest->lost_before : 0);

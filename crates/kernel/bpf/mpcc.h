@@ -43,6 +43,7 @@ TUNABLES = {
 	.publish = PUBLISH_INTERVAL,
 	.timeout = TIMEOUT_HALVE,
 	.brake = BRAKE_HELD,
+	.queue = QUEUE_IGNORED,
 };
 
 typedef struct ascent paced_state;

@@ -49,6 +49,7 @@ INLINE void look(struct sock *sk, struct path_view *path)
 	path->backlogged = tp->write_seq != tp->snd_nxt;
 	path->random = bpf_get_prandom_u32();
 	path->delivered = 0;
+	path->arrived = tp->delivered;
 	path->may_grow = BPF_CORE_READ_BITFIELD((struct inet_connection_sock *)sk, icsk_ca_state) < TCP_CA_CWR &&
 			 BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 }

@@ -172,6 +172,7 @@ fn mpcc_loss() {
         ("leave", 1),
         ("publish", 1),
         ("brake", 1),
+        ("queue", 1),
         ("units", 1),
         ("swing", 3),
         ("omega_ppm", 20_000),
@@ -188,6 +189,7 @@ fn mpcc_loss() {
         ("leave", "last"),
         ("publish", "decision"),
         ("brake", "any"),
+        ("queue", "heeded"),
         ("units", "bytes"),
         ("swing", "3"),
         ("omega", "0.02"),
@@ -207,6 +209,8 @@ fn mpcc_latency() {
     walk("mpcc-latency", controller, mpcc::LATENCY, &[]);
     controller.set("slow_start", 2);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[("slow-start", "tolerant")]);
+    controller.set("queue", 1);
+    walk("mpcc-latency", controller, mpcc::LATENCY, &[("slow-start", "tolerant"), ("queue", "heeded")]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use manypath_cc::{Acked, Event};
 use manypath_core::{Bytes, Duration, PacketNumber, Rate, Time};
 
-use super::{Dice, Report, real};
+use super::{Dice, Real, Report, real};
 
 pub const MSS: u64 = 1250;
 pub const SRTT: Duration = Duration::from_millis(40);
@@ -110,6 +110,13 @@ impl Sent {
         }
     }
 
+    /// How fast its packets arrived, by their acknowledgements.
+    fn arrival(&self) -> Real {
+        let Some(more) = self.acked().checked_sub(1).filter(|more| *more > 0) else { return 0 };
+        let span = more * self.gap + self.rtt(more) - self.rtt(0);
+        real((more * self.bytes * 8) as f64 * 1e3 / span as f64)
+    }
+
     /// What the programs' monitor would report.
     pub fn report(&self, epoch: u32, index: u32) -> Report {
         // Fewer than three samples make no slope.
@@ -123,6 +130,7 @@ impl Sent {
             slope: real(slope.abs()),
             negative: u64::from(slope < 0.0),
             rtt: if self.acked() == 0 { 0 } else { real(sum / 1000.0 / self.acked() as f64) },
+            arrival: self.arrival(),
             filled: u32::from(self.shown.filled),
             app_limited: u32::from(self.shown.app_limited),
             overload: u32::from(PACKETS >= 20 && self.shown.lost * 10 > PACKETS * 3),

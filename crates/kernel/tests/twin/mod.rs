@@ -5,6 +5,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers are drawn small enough")]
 
 pub mod intervals;
+pub mod path;
 
 use core::ptr;
 use std::collections::BTreeMap;
@@ -130,6 +131,8 @@ pub struct PathView {
     pub random: u32,
     pub delivered: u32,
     pub may_grow: u32,
+    pub arrived: u32,
+    pub pad: u32,
 }
 
 /// `struct report` of `bpf/monitor.h`.
@@ -143,6 +146,7 @@ pub struct Report {
     pub slope: Real,
     pub negative: u64,
     pub rtt: Real,
+    pub arrival: Real,
     pub filled: u32,
     pub app_limited: u32,
     pub overload: u32,
@@ -185,7 +189,7 @@ impl AscentState {
 }
 
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
-const ASCENT_TUNABLES: [&str; 21] = [
+const ASCENT_TUNABLES: [&str; 22] = [
     "loss_weight_ppm",
     "latency_weight_ppm",
     "units",
@@ -207,6 +211,7 @@ const ASCENT_TUNABLES: [&str; 21] = [
     "publish",
     "timeout",
     "brake",
+    "queue",
 ];
 
 /// Members of `struct tunables` in `bpf/mp_ol.h`, in order.
