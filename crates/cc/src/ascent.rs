@@ -13,7 +13,7 @@
 //!   back. But one that lost 30% shows that the rate is too high, the more so as less was sent: the rate is halved and probed
 //!   anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up the connection, and with it
 //!   its own intervals, keeps its rate for good.
-//! - A timeout halves the rate and probes anew, as Vivace's release does. When a subflow that had failed is used again, its
+//! - A timeout halves the rate and probes anew, as Vivace's release does; those that follow while nothing is heard may count, too. When a subflow that had failed is used again, its
 //!   capacity is unknown: slow start, from that rate.
 
 use manypath_core::{Bytes, Duration, Rate, SubflowView, Time};
@@ -36,6 +36,8 @@ use momentum::Momentum;
 pub const MAX_REPEATS: u32 = 2;
 /// Loss that slow start ignores but in [`SlowStart::Paper`].
 const TOLERATED_LOSS: f64 = 0.15;
+/// What a retransmission timeout has on top of the round trip at least (Linux).
+const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// Rates above a terabit per second are an accident, Mbit/s.
 const MAX_RATE: f64 = 1e6;
 /// The smallest window, packets (MPCC's release).
@@ -130,8 +132,8 @@ pub struct Ascent {
     others: f64,
     /// Whether intervals are under way; not before the first packet and after a timeout.
     running: bool,
-    /// Nothing was heard since a timeout: what leaves until then asks whether the path is there, and opens no interval.
-    silent: bool,
+    /// Nothing was heard since this timeout: what leaves until then asks whether the path is there, and opens no interval.
+    silent_since: Option<Time>,
     srtt: Option<Duration>,
     /// Bytes per packet.
     mss: f64,
@@ -152,7 +154,7 @@ impl Ascent {
             published: 0.0,
             others: 0.0,
             running: false,
-            silent: false,
+            silent_since: None,
             srtt: None,
             mss: init.mss.as_f64().max(1.0),
         }
@@ -185,7 +187,7 @@ impl Ascent {
     pub fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView, others: f64) {
         match event {
             Event::Sent { packet, bytes, app_limited } => {
-                if !self.running && !self.silent {
+                if !self.running && self.silent_since.is_none() {
                     self.srtt = view.srtt;
                     self.start(now, others);
                 }
@@ -193,7 +195,7 @@ impl Ascent {
                 self.advance(now);
             }
             Event::Acked(acked) => {
-                self.silent = false;
+                self.on_heard(now);
                 let first = self.srtt.is_none();
                 self.srtt = Some(view.srtt.unwrap_or(acked.rtt));
                 if first {
@@ -207,9 +209,9 @@ impl Ascent {
                 self.monitor.on_lost(*packet, *bytes);
                 self.settle(now, others);
             }
-            Event::Timeout { .. } => self.on_timeout(),
+            Event::Timeout { .. } => self.on_timeout(now),
             Event::Restored => {
-                self.silent = false;
+                self.on_heard(now);
                 self.phase = Phase::SlowStart { previous: None, repeats: 0 };
             }
             _ => {}
@@ -265,12 +267,27 @@ impl Ascent {
         }
     }
 
-    fn on_timeout(&mut self) {
-        if self.config.timeout == OnTimeout::Halve {
+    fn on_timeout(&mut self, now: Time) {
+        if self.config.timeout != OnTimeout::Keep {
             self.base = (self.base / 2.0).max(self.config.min_rate);
         }
-        self.silent = true;
+        self.silent_since = Some(now);
         self.pause();
+    }
+
+    /// The path is heard, for the first time after a timeout if there was one.
+    fn on_heard(&mut self, now: Time) {
+        let Some(since) = self.silent_since.take() else { return };
+        if self.config.timeout != OnTimeout::Backoff {
+            return;
+        }
+        // What is heard left a round trip ago. Each timeout takes twice as long as the one before: 2^n - 2 times the first pass after it
+        // when there are n. The round trip is the one before it: what waited in the path until now tells no other.
+        let (rtt, silence) = (self.rtt().as_secs_f64(), now.since(since).as_secs_f64());
+        let first = rtt + MIN_TIMEOUT.as_secs_f64();
+        let least = self.base.min(self.config.initial_rate);
+        self.base = (self.base / (1.0 + (silence - rtt).max(0.0) / (2.0 * first))).max(least);
+        self.rate = self.base;
     }
 
     /// The subflow sends no more: its rate is no longer published, and what was under way is forgotten.

@@ -23,6 +23,8 @@
 #define MAX_RATE real_of(MILLION)
 /* Loss in per cent that slow start ignores unless `slow_start` is the paper's. */
 #define TOLERATED_LOSS 15
+/* What a retransmission timeout has on top of the round trip at least, microseconds (TCP_RTO_MIN). */
+#define MIN_TIMEOUT 200000
 /* RTT slope (millionths of s/s) from which on a queue grows, and losses are no chance. */
 #define QUEUE_GROWS_PPM 250000
 
@@ -76,6 +78,9 @@ struct ascent {
 	u32 running;
 	/* Moving: the rate to go back to. */
 	real from;
+	/* When the timeout was after which nothing has been heard; zero if there is none. The round-trip time before it. */
+	u64 silent_since_us;
+	u64 known_rtt_us;
 	struct momentum momentum;
 	struct sample samples[PROBES];
 	/* For people. */
@@ -550,6 +555,24 @@ SHARED u32 ascent_ease(struct ascent *ascent, real min_slope)
 	return 0;
 }
 
+/*
+ * The path is heard for the first time after a timeout. What is heard left a round trip ago. Each timeout takes twice as long as the one
+ * before: 2^n - 2 times the first pass after it when there are n. The round trip is the one before it: what waited in the path until
+ * now tells no other.
+ */
+INLINE void ascent_on_heard(struct ascent *ascent, const struct path_view *path)
+{
+	u64 rtt = ascent->known_rtt_us, silence = path->now_us - ascent->silent_since_us;
+	real least = real_min(ascent->base, real_of_ppm(tunables.initial_ppm));
+	real times = real_div(real_of(silence > rtt ? silence - rtt : 0), real_of(2 * (rtt + MIN_TIMEOUT)));
+
+	ascent->silent_since_us = 0;
+	if (tunables.timeout != TIMEOUT_BACKOFF)
+		return;
+	ascent->base = real_max(real_div(ascent->base, real_add(REAL_ONE, times)), least);
+	ascent->rate = ascent->base;
+}
+
 /* A new subflow: slow start at the initial rate. The rest of its state is zero. */
 INLINE void ascent_join(struct ascent *ascent)
 {
@@ -562,6 +585,8 @@ INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, r
 	real min_slope = real_of_ppm(tunables.min_slope_ppm);
 	struct report report = {};
 
+	if (ascent->silent_since_us)
+		ascent_on_heard(ascent, path);
 	if (!ascent->running)
 		ascent_start(ascent, path, others);
 	if (path->rtt_us)
@@ -573,9 +598,9 @@ INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, r
 }
 
 /* A timeout: halves the rate, as Vivace's release does. What comes after it is slow start from there. */
-INLINE void ascent_on_timeout(struct ascent *ascent)
+INLINE void ascent_on_timeout(struct ascent *ascent, const struct path_view *path)
 {
-	if (tunables.timeout == TIMEOUT_HALVE)
+	if (tunables.timeout != TIMEOUT_KEEP)
 		ascent->base = real_max(real_shift(ascent->base, -1), real_of_ppm(tunables.min_rate_ppm));
 	ascent->rate = ascent->base;
 	ascent->momentum = (struct momentum){};
@@ -583,6 +608,8 @@ INLINE void ascent_on_timeout(struct ascent *ascent)
 	ascent->epoch++;
 	ascent->published = 0;
 	ascent->running = 0;
+	ascent->silent_since_us = path->now_us;
+	ascent->known_rtt_us = path->srtt_us;
 	ascent->phase = SLOW_START;
 	ascent->has_previous = 0;
 	ascent->repeats = 0;

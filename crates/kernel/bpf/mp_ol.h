@@ -395,10 +395,11 @@ INLINE void paced_on_loss(paced_state *own, struct mp_group *group, u32 place)
 }
 
 /* A timeout halves the rate and learns anew. After paced_on_loss(), for it or for what it came upon, which has halved the window. */
-INLINE void paced_on_timeout(paced_state *own, struct mp_group *group, u32 place)
+INLINE void paced_on_timeout(paced_state *own, struct mp_group *group, u32 place, const struct path_view *path)
 {
 	real least = own->srtt_us ? real_div(real_of((u64)own->mss * 8), real_of(own->srtt_us)) : 0;
 
+	(void)path;
 	if (own->phase == MONITORING)
 		own->base = rate_of_window(own->window, own->srtt_us, own->mss);
 	else

@@ -170,10 +170,10 @@ static void time_out(struct sock *sk, struct subflow *subflow, bool told)
 {
 	struct place place;
 
-	(void)sk;
 	(void)told;
 	find_place(subflow, &place);
-	paced_on_timeout(&subflow->own.state, place.group, place.own);
+	look(sk, &subflow->own.path);
+	paced_on_timeout(&subflow->own.state, place.group, place.own, &subflow->own.path);
 	count(MP_COUNT_TIMEOUTS);
 }
 
@@ -226,7 +226,7 @@ struct paced_controller {
 	void (*join)(paced_state *state, struct mp_group *group, u32 own);
 	void (*ack)(paced_state *state, struct mp_group *group, u32 own, const struct path_view *path);
 	void (*loss)(paced_state *state, struct mp_group *group, u32 own);
-	void (*timeout)(paced_state *state, struct mp_group *group, u32 own);
+	void (*timeout)(paced_state *state, struct mp_group *group, u32 own, const struct path_view *path);
 	void (*report)(paced_state *state, const struct path_view *path, const struct report *report, real others);
 	u64 (*rate)(const paced_state *state, const struct path_view *path);
 	u64 (*window)(const paced_state *state, const struct path_view *path);

@@ -8,8 +8,8 @@
 mod twin;
 
 use manypath_cc::ascent::{self, Ascent, Defaults};
-use manypath_cc::{Seeds, SubflowInit, mpcc};
-use manypath_core::{AlgorithmSpec, Bytes, Params, SubflowId, SubflowView, Time};
+use manypath_cc::{Event, Seeds, SubflowInit, mpcc};
+use manypath_core::{AlgorithmSpec, Bytes, Duration, Params, SubflowId, SubflowView, Time};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use twin::intervals::{Interval, MSS, SRTT};
@@ -157,12 +157,47 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
     );
 }
 
+/// Sets what has another default in Rust: the first choice.
+fn as_rust(controller: &PacedController) {
+    for name in ["slow_start", "low", "brake", "queue", "timeout"] {
+        controller.set(name, 0);
+    }
+}
+
+/// What is left of the rate when a path is heard again after a timeout.
+fn silences(controller: &PacedController) {
+    controller.set("timeout", 1);
+    let rows = ascent::parameters(mpcc::LATENCY);
+    let mut dice = Dice::new(11);
+    for _ in 0..10_000 {
+        let spec = AlgorithmSpec::named("mpcc-latency").with("timeout", "backoff").with("slow-start", "tolerant");
+        let mut pair = Pair::new(ascent::config(&Params::new(&spec, &rows).unwrap()).unwrap(), controller, 1);
+        let acknowledged = |pair: &mut Pair<'_>| {
+            let path = pair.path();
+            controller.ack(&mut *pair.theirs, &mut Group { used: 3, ..Group::default() }, &path);
+        };
+        // Slow start doubles now and then.
+        acknowledged(&mut pair);
+        for _ in 0..dice.below(12) {
+            let shown = Interval { lost: 0, slope: 0.0, filled: true, app_limited: false };
+            pair.interval(shown, 0, 0.0);
+        }
+        pair.ours.on_event(pair.now, &Event::Timeout { repeated: false }, &pair.view, 0.0);
+        let path = pair.path();
+        controller.timeout(&mut *pair.theirs, &mut Group::default(), &path);
+        pair.now += Duration::from_secs_f64(dice.spread(0.001, 100.0));
+        pair.ours.on_event(pair.now, &Event::Restored, &pair.view, 0.0);
+        acknowledged(&mut pair);
+        let (ours, theirs) = (pair.ours("base_rate_bps") / 1e6, value(pair.theirs.base));
+        assert!((ours / theirs - 1.0).abs() < 1e-5, "{ours} is not {theirs}");
+    }
+}
+
 #[test]
 fn mpcc_loss() {
     // SAFETY: its tunables are set by this test only, before any step.
     let controller = unsafe { &mp_mpcc_loss };
-    controller.set("slow_start", 0);
-    controller.set("low", 0);
+    as_rust(controller);
     walk("mpcc-loss", controller, mpcc::LOSS, &[]);
     // The other choice of each parameter, and other numbers, at once.
     for (name, value) in [
@@ -204,13 +239,13 @@ fn mpcc_loss() {
 fn mpcc_latency() {
     // SAFETY: as above.
     let controller = unsafe { &mp_mpcc_lat };
-    controller.set("slow_start", 0);
-    controller.set("low", 0);
+    as_rust(controller);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[]);
     controller.set("slow_start", 2);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[("slow-start", "tolerant")]);
     controller.set("queue", 1);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[("slow-start", "tolerant"), ("queue", "heeded")]);
+    silences(controller);
 }
 
 #[test]

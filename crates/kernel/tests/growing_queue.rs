@@ -25,7 +25,6 @@ struct Seen {
 fn run(heeded: bool) -> Seen {
     // SAFETY: its tunables are set by this test only, before any step.
     let controller = unsafe { &mp_mpcc_loss };
-    controller.set("slow_start", 2);
     controller.set("queue", u64::from(heeded));
     let mut path = Path::new(controller, LINK, 0.0);
     let mut seen = Seen::default();

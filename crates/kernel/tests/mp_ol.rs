@@ -116,7 +116,8 @@ impl<'a> Pair<'a> {
         self.controller.loss(&mut *self.theirs, &mut self.group);
         if timeout {
             self.event(&Event::Timeout { repeated: false });
-            self.controller.timeout(&mut *self.theirs, &mut self.group);
+            let path = self.path();
+            self.controller.timeout(&mut *self.theirs, &mut self.group, &path);
         } else {
             self.event(&Event::Congestion { sent_at: self.now });
         }

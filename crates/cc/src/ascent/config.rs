@@ -109,6 +109,9 @@ pub enum Queue {
 pub enum OnTimeout {
     /// Halve it (Vivace's release).
     Halve,
+    /// Halve it, and again with each timeout that passes unheard after it, down to the initial rate: the longer a path was away, the less
+    /// is known of its capacity.
+    Backoff,
     /// Leave it (MPCC's release).
     Keep,
 }
@@ -218,7 +221,12 @@ pub const fn parameters(own: Defaults) -> [Parameter; 22] {
         ),
         row("leave", "better", "better or last", "rate kept when moving ends: Vivace's, or MPCC's release"),
         row("publish", "mi", "mi or decision", "publish at every interval (MPCC s5.2), or after probing (its release)"),
-        row("timeout", "halve", "halve or keep", "rate after a timeout: Vivace's release, or MPCC's"),
+        row(
+            "timeout",
+            "halve",
+            "halve, backoff or keep",
+            "rate after a timeout: halved (Vivace's release), and again the longer nothing is heard, or kept (MPCC's)",
+        ),
         row(
             "brake",
             "held",
@@ -269,7 +277,10 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
         )?,
         leave: params.choice("leave", &[("better", Leave::Better), ("last", Leave::Last)])?,
         publish: params.choice("publish", &[("mi", Publish::Interval), ("decision", Publish::Decision)])?,
-        timeout: params.choice("timeout", &[("halve", OnTimeout::Halve), ("keep", OnTimeout::Keep)])?,
+        timeout: params.choice(
+            "timeout",
+            &[("halve", OnTimeout::Halve), ("backoff", OnTimeout::Backoff), ("keep", OnTimeout::Keep)],
+        )?,
         brake: params.choice("brake", &[("held", Brake::Held), ("any", Brake::Any)])?,
         queue: params.choice("queue", &[("ignored", Queue::Ignored), ("heeded", Queue::Heeded)])?,
     })

@@ -531,6 +531,45 @@ fn a_timeout_halves_and_being_heard_again_starts_anew() {
 }
 
 #[test]
+fn each_timeout_that_passes_unheard_halves_again() {
+    let after = |timeout, base, silence| {
+        let mut driver = Driver::new(Config { timeout, ..config() });
+        driver.interval(1.0, false);
+        driver.ascent.base = base;
+        driver.time_out();
+        driver.now += Duration::from_millis(silence);
+        driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, 0.0);
+        close(driver.ascent.rate, driver.ascent.base);
+        // Of the same silence it is told once.
+        driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, 0.0);
+        driver.ascent.base
+    };
+    // A round trip of 100 ms, a timeout of 300.
+    close(after(OnTimeout::Backoff, 64.0, 100), 32.0);
+    close(after(OnTimeout::Backoff, 64.0, 600 + 100), 16.0);
+    close(after(OnTimeout::Backoff, 64.0, 600 + 1200 + 100), 8.0);
+    // The initial rate, or what was less.
+    close(after(OnTimeout::Backoff, 64.0, 3_600_000), 4.0);
+    close(after(OnTimeout::Backoff, 3.0, 3_600_000), 1.5);
+    close(after(OnTimeout::Halve, 64.0, 3_600_000), 32.0);
+    close(after(OnTimeout::Keep, 64.0, 3_600_000), 64.0);
+}
+
+#[test]
+fn an_acknowledgement_ends_the_silence_after_a_timeout() {
+    let mut driver = Driver::new(Config { timeout: OnTimeout::Backoff, ..config() });
+    let (first, _, rate) = driver.interval(1.0, false);
+    driver.ascent.base = 64.0;
+    driver.time_out();
+    driver.now += Duration::from_millis(600);
+    driver.answer((first, first + 1, rate), 0.0);
+    close(driver.ascent.base, 16.0);
+    driver.now += Duration::from_secs(60);
+    driver.answer((first + 1, first + 2, rate), 0.0);
+    close(driver.ascent.base, 16.0);
+}
+
+#[test]
 fn until_a_timed_out_path_is_heard_nothing_is_measured() {
     let mut driver = probing();
     let (first, _, rate) = driver.interval(1.0, false);

@@ -7,11 +7,11 @@ use crate::fairness::Setting;
 use crate::target_rate::manypath;
 use crate::{Failure, Outcome, Session, baseline, fairness};
 
-/// Controllers with their names in the kernel. MPCC's slow start is the kernel's.
+/// Controllers with their names in the kernel. MPCC has the kernel's defaults.
 const COMPARED: [(&str, &str); 4] = [
     ("lia", "mp_lia"),
     ("balia", "mp_balia"),
-    ("mpcc-latency:slow-start=release", "mp_mpcc_lat"),
+    ("mpcc-latency:slow-start=tolerant,brake=any,queue=heeded,timeout=backoff", "mp_mpcc_lat"),
     ("uni-mptcp", "mp_uni"),
 ];
 

@@ -162,7 +162,7 @@ pub struct PacedController {
     join: unsafe extern "C" fn(*mut u8, *mut Group, u32),
     ack: unsafe extern "C" fn(*mut u8, *mut Group, u32, *const PathView),
     loss: unsafe extern "C" fn(*mut u8, *mut Group, u32),
-    timeout: unsafe extern "C" fn(*mut u8, *mut Group, u32),
+    timeout: unsafe extern "C" fn(*mut u8, *mut Group, u32, *const PathView),
     report: unsafe extern "C" fn(*mut u8, *const PathView, *const Report, Real),
     rate: unsafe extern "C" fn(*const u8, *const PathView) -> u64,
     window: unsafe extern "C" fn(*const u8, *const PathView) -> u64,
@@ -260,9 +260,9 @@ impl PacedController {
     }
 
     /// A timeout.
-    pub fn timeout<S>(&self, state: &mut S, group: &mut Group) {
+    pub fn timeout<S>(&self, state: &mut S, group: &mut Group, path: &PathView) {
         // SAFETY: as above.
-        unsafe { (self.timeout)(self.state(state), group, 0) };
+        unsafe { (self.timeout)(self.state(state), group, 0, path) };
     }
 
     /// The results of an interval.

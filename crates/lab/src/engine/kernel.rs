@@ -130,11 +130,25 @@ impl Loaded {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let name = format!("lab{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let params = cc.params.iter().filter(|(key, _)| key != "count").cloned().collect();
-        let controllers = vec![AlgorithmSpec { name: cc.name.clone(), params }];
+        let controllers = vec![as_measured(AlgorithmSpec { name: cc.name.clone(), params })];
         let request = Request { controllers, name: Some(name.clone()), ..Request::default() };
         engine::load(&request).map_err(|error| failed(&error))?;
         Ok(Self(name))
     }
+}
+
+/// Parameters of MPCC's release, with which its paper was measured on Linux, where the kernel's defaults are others (bpf/mpcc.h).
+const AS_MEASURED: [(&str, &str); 4] =
+    [("slow-start", "release"), ("brake", "held"), ("queue", "ignored"), ("timeout", "halve")];
+
+/// MPCC with [`AS_MEASURED`], but what is chosen; other controllers as they are.
+fn as_measured(cc: AlgorithmSpec) -> AlgorithmSpec {
+    if !cc.name.starts_with("mpcc-") {
+        return cc;
+    }
+    AS_MEASURED.iter().fold(cc, |cc, &(key, value)| {
+        if cc.params.iter().any(|(chosen, _)| chosen == key) { cc } else { cc.with(key, value) }
+    })
 }
 
 impl Drop for Loaded {
@@ -341,6 +355,16 @@ mod tests {
 
     fn multipath(more: &str) -> String {
         format!("[[connection]]\nname = \"mp\"\nrole = \"mp\"\ntransport = \"tcp\"\n{more}")
+    }
+
+    #[test]
+    fn mpcc_is_its_release_unless_chosen() {
+        let as_loaded = |text: &str| as_measured(text.parse().unwrap()).to_string();
+        assert_eq!(
+            as_loaded("mpcc-loss:queue=heeded"),
+            "mpcc-loss:queue=heeded,slow-start=release,brake=held,timeout=halve"
+        );
+        assert_eq!(as_loaded("lia"), "lia");
     }
 
     #[test]
