@@ -269,6 +269,10 @@ impl Ascent {
         if self.config.timeout == OnTimeout::Halve {
             self.base = (self.base / 2.0).max(self.config.min_rate);
         }
+        if let Phase::SlowStart { previous, .. } = &mut self.phase {
+            // Slow start would go back to it, above the rate that the timeouts left.
+            *previous = previous.filter(|old| old.rate <= self.base);
+        }
         self.silent = true;
         self.pause();
     }
