@@ -269,7 +269,7 @@ impl Ascent {
 
     fn on_timeout(&mut self, now: Time) {
         if self.config.timeout != OnTimeout::Keep {
-            self.base = (self.base / 2.0).max(self.config.min_rate);
+            self.fall_to((self.base / 2.0).max(self.config.min_rate));
         }
         self.silent_since = Some(now);
         self.pause();
@@ -286,8 +286,16 @@ impl Ascent {
         let (rtt, silence) = (self.rtt().as_secs_f64(), now.since(since).as_secs_f64());
         let first = rtt + MIN_TIMEOUT.as_secs_f64();
         let least = self.base.min(self.config.initial_rate);
-        self.base = (self.base / (1.0 + (silence - rtt).max(0.0) / (2.0 * first))).max(least);
+        self.fall_to((self.base / (1.0 + (silence - rtt).max(0.0) / (2.0 * first))).max(least));
         self.rate = self.base;
+    }
+
+    /// After timeouts. Slow start does not go back to a rate above what they left.
+    fn fall_to(&mut self, base: f64) {
+        self.base = base;
+        if let Phase::SlowStart { previous, .. } = &mut self.phase {
+            *previous = previous.filter(|old| old.rate <= base);
+        }
     }
 
     /// The subflow sends no more: its rate is no longer published, and what was under way is forgotten.

@@ -53,7 +53,8 @@ impl Regression {
     /// Adds the RTT of a packet sent at `sent_at`.
     pub fn add(&mut self, sent_at: Time, rtt: Duration) {
         let (start, base) = *self.origin.get_or_insert((sent_at, rtt.as_secs_f64()));
-        let t = sent_at.since(start).as_secs_f64();
+        // The first that is heard is not always the first that left.
+        let t = sent_at.since(start).as_secs_f64() - start.since(sent_at).as_secs_f64();
         let y = rtt.as_secs_f64() - base;
         self.n += 1.0;
         self.t += t;
@@ -459,6 +460,16 @@ mod tests {
         assert!((slope - 0.1).abs() < 1e-9);
         assert!(error < 1e-6);
         assert!((regression.mean().unwrap() - 0.1015).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_order_in_which_packets_are_heard_makes_no_line() {
+        let mut regression = Regression::default();
+        for (sent, rtt) in [(20, 102), (0, 100), (30, 103), (10, 101)] {
+            regression.add(Time::from_millis(sent), Duration::from_millis(rtt));
+        }
+        let (slope, error) = regression.slope().unwrap();
+        assert!((slope - 0.1).abs() < 1e-9 && error < 1e-6, "{slope} {error}");
     }
 
     #[test]

@@ -570,6 +570,22 @@ fn an_acknowledgement_ends_the_silence_after_a_timeout() {
 }
 
 #[test]
+fn slow_start_does_not_go_back_to_a_rate_above_what_timeouts_left() {
+    let mut driver = Driver::new(config());
+    driver.round(0.0);
+    driver.round(0.0);
+    for base in [8.0, 4.0, 2.0] {
+        let (first, _, rate) = driver.interval(1.0, false);
+        driver.time_out();
+        close(driver.ascent.base, base);
+        driver.answer((first, first + 1, rate), 0.0);
+    }
+    close(driver.round(0.0), 2.0);
+    close(driver.ascent.base, 4.0);
+    assert!(matches!(driver.ascent.phase, Phase::SlowStart { .. }));
+}
+
+#[test]
 fn until_a_timed_out_path_is_heard_nothing_is_measured() {
     let mut driver = probing();
     let (first, _, rate) = driver.interval(1.0, false);
