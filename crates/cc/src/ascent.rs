@@ -26,11 +26,13 @@ use crate::monitor::{Monitor, Report};
 
 mod config;
 mod momentum;
+mod utility;
 
 pub use config::{
-    Brake, Config, Defaults, Leave, Low, OnTimeout, Publish, Queue, SlowStart, Steps, Utility, config, parameters,
+    Brake, Config, Defaults, Leave, Low, OnTimeout, Publish, Queue, SlowStart, Steps, config, parameters,
 };
 use momentum::Momentum;
+pub use utility::{Sample, Utility};
 
 /// How often slow start repeats an interval before it goes back (MPCC's release).
 pub const MAX_REPEATS: u32 = 2;
@@ -47,50 +49,9 @@ const WINDOW_GAIN: f64 = 2.0;
 /// Monitor intervals of a probing round: two pairs of a higher and a lower rate.
 const PROBES: usize = 4;
 
-/// A rate and what came of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// Mbit/s.
-    pub rate: f64,
-    /// Share of bytes lost, 0..=1.
-    pub loss: f64,
-    /// RTT gradient, s/s.
-    pub slope: f64,
-}
-
-impl Sample {
-    fn of(report: &Report<Role>) -> Self {
-        Self { rate: report.rate, loss: report.loss, slope: report.slope }
-    }
-
-    /// Both at one rate: utilities are linear in loss and slope, so this sample's is the mean of theirs.
-    fn mean(self, other: Self) -> Self {
-        Self {
-            rate: (self.rate + other.rate) / 2.0,
-            loss: (self.loss + other.loss) / 2.0,
-            slope: (self.slope + other.slope) / 2.0,
-        }
-    }
-}
-
 /// The rate before slow start's last doubling to `rate`: what an interval before tested, if one did.
 fn before_doubling(rate: f64, previous: Option<Sample>) -> f64 {
     previous.map_or(rate / 2.0, |old| old.rate)
-}
-
-impl Utility {
-    /// MPCC eq. 2. `others` in Mbit/s.
-    pub fn of(&self, sample: &Sample, others: f64) -> f64 {
-        let total = (sample.rate + others) * self.scale;
-        libm::pow(total, self.a) - self.b * total * sample.loss - self.g * total * sample.slope
-    }
-
-    /// Change of utility per unit of rate between two samples; zero if the rates are equal.
-    pub fn gradient(&self, from: &Sample, to: &Sample, others: f64) -> f64 {
-        let distance = (to.rate - from.rate) * self.scale;
-        let gradient = (self.of(to, others) - self.of(from, others)) / distance;
-        if gradient.is_finite() { gradient } else { 0.0 }
-    }
 }
 
 /// What an interval is for.

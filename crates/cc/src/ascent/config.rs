@@ -2,20 +2,8 @@
 
 use manypath_core::{Duration, Parameter, Params, SpecError};
 
+use super::Utility;
 use crate::monitor::{self, Report};
-
-/// The utility `U = T^a - b T L - g T dRTT/dt` with `T` the connection's total rate (MPCC eq. 2).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Utility {
-    /// Exponent of the reward, in 0..1 (spec: alpha).
-    pub a: f64,
-    /// Weight of the loss rate, above 3 (spec: beta).
-    pub b: f64,
-    /// Weight of the RTT gradient (spec: gamma).
-    pub g: f64,
-    /// Units of the utility's rate in one Mbit/s: 1 for Mbit/s, 125,000 for bytes per second.
-    pub scale: f64,
-}
 
 /// How steps grow while the direction stays (Vivace's confidence amplifier), and how their bound widens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
