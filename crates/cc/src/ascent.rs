@@ -360,7 +360,7 @@ impl Ascent {
             Brake::Any => report.rate * (1.0 - report.loss),
             Brake::Held => f64::INFINITY,
         };
-        self.base = lower.min(delivered).max(self.config.min_rate);
+        self.base = lower.min(delivered).max(self.least(others));
         self.probe(now, others);
     }
 
@@ -406,16 +406,18 @@ impl Ascent {
 
     /// Slow start ends.
     fn go_back(&mut self, now: Time, report: &Report<Role>, previous: Option<Sample>, others: f64) {
-        self.base = self.known_to_fit(report, previous).max(self.config.min_rate);
+        self.base = self.known_to_fit(report, previous).max(self.least(others));
         self.probe(now, others);
     }
 
     /// Begins a probing round around the base rate.
     fn probe(&mut self, now: Time, others: f64) {
         self.others = others;
+        let least = self.least(others);
+        self.base = self.base.max(least);
         // MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give.
         let omega = self.config.omega * (self.base + others);
-        let low = self.low(omega);
+        let low = self.low(omega, least);
         let high = (self.base + omega).min(MAX_RATE);
         // Within each pair the order is random, so that a trend of the path does not always favour one side.
         let bits = self.random.next_u64();
@@ -426,9 +428,14 @@ impl Ascent {
         self.begin(now, 0, if highs[0] { high } else { low });
     }
 
+    /// The smallest rate beside the others'.
+    fn least(&self, others: f64) -> f64 {
+        self.config.min_rate.max(self.config.min_share * (self.base + others))
+    }
+
     /// The lower of two rates to try.
-    fn low(&self, omega: f64) -> f64 {
-        let (low, least) = (self.base - omega, self.config.min_rate);
+    fn low(&self, omega: f64, least: f64) -> f64 {
+        let low = self.base - omega;
         match self.config.low {
             Low::Half => low.max(self.base / 2.0).max(least),
             Low::Least => low.max(least),
@@ -482,7 +489,7 @@ impl Ascent {
     fn step(&mut self, now: Time, gradient: f64, previous: Sample, others: f64) {
         let from = self.base;
         let step = self.momentum.step(&self.config, gradient, from, from + others);
-        self.base = (from + step).clamp(self.config.min_rate, MAX_RATE);
+        self.base = (from + step).clamp(self.least(others), MAX_RATE);
         self.others = others;
         self.phase = Phase::Moving { from, previous };
         self.begin(now, 0, self.base);

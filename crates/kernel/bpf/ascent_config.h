@@ -23,6 +23,7 @@ struct tunables {
 	u64 swing;
 	u64 initial_ppm;
 	u64 min_rate_ppm;
+	u64 min_share_ppm;
 	u64 slow_start;
 	u64 leave;
 	u64 publish;

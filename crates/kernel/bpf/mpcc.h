@@ -21,7 +21,7 @@
  *
  * A subflow slower than the probing distance tries half of its rate, where Rust has the smallest rate: the kernel's scheduler
  * hands up to 64 KB to any subflow that has nothing waiting, and at the smallest rate these take 2.6 s, for which the whole
- * connection waits.
+ * connection waits. So it keeps a share of the connection's rate, too: that of these 64 KB in half of the usual receive window.
  */
 TUNABLES = {
 	.loss_weight_ppm = 11350000,
@@ -40,6 +40,7 @@ TUNABLES = {
 	.swing = 2,
 	.initial_ppm = 4000000,
 	.min_rate_ppm = 200000,
+	.min_share_ppm = 20000,
 	.slow_start = START_TOLERANT,
 	.leave = LEAVE_BETTER,
 	.publish = PUBLISH_INTERVAL,

@@ -235,8 +235,14 @@ mod tests {
     use crate::objects;
 
     /// Parameters of MPCC whose default in the kernel is another than the registry's; bpf/mpcc.h says why.
-    const MPCC_DEFAULTS: &[(&str, &str)] =
-        &[("slow-start", "tolerant"), ("brake", "any"), ("queue", "heeded"), ("low", "half"), ("timeout", "backoff")];
+    const MPCC_DEFAULTS: &[(&str, &str)] = &[
+        ("slow-start", "tolerant"),
+        ("brake", "any"),
+        ("queue", "heeded"),
+        ("low", "half"),
+        ("min-share", "0.02"),
+        ("timeout", "backoff"),
+    ];
 
     /// The parameters of an object as it is loaded when none are set.
     fn fresh(object: &Object) -> Vec<Setting> {

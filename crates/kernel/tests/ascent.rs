@@ -159,7 +159,7 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
 
 /// Sets what has another default in Rust: the first choice.
 fn as_rust(controller: &PacedController) {
-    for name in ["slow_start", "low", "brake", "queue", "timeout"] {
+    for name in ["slow_start", "low", "brake", "queue", "timeout", "min_share_ppm"] {
         controller.set(name, 0);
     }
 }
@@ -211,6 +211,7 @@ fn mpcc_loss() {
         ("units", 1),
         ("swing", 3),
         ("omega_ppm", 20_000),
+        ("min_share_ppm", 15_000),
         ("theta_ppm", 3_000_000),
         ("bound_step_ppm", 100_000),
         ("min_step_ppm", 0),
@@ -228,6 +229,7 @@ fn mpcc_loss() {
         ("units", "bytes"),
         ("swing", "3"),
         ("omega", "0.02"),
+        ("min-share", "0.015"),
         ("theta", "3"),
         ("bound-step", "0.1"),
         ("min-step", "0"),

@@ -131,6 +131,8 @@ pub struct Config {
     pub initial_rate: f64,
     /// The smallest rate, Mbit/s.
     pub min_rate: f64,
+    /// The smallest rate as a share of the connection's: what a scheduler hands over at once must not take so long that the others wait.
+    pub min_share: f64,
     /// Stands for the round-trip time before it is known.
     pub initial_rtt: Duration,
     /// When slow start ends.
@@ -170,7 +172,7 @@ pub struct Defaults {
 }
 
 /// The rows, with an algorithm's own defaults.
-pub const fn parameters(own: Defaults) -> [Parameter; 22] {
+pub const fn parameters(own: Defaults) -> [Parameter; 23] {
     const fn row(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Parameter {
         Parameter { name, default, range, meaning }
     }
@@ -201,6 +203,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 22] {
         row("swing", own.swing, "an integer in 0..100", "size of the swing buffer (MPCC's release: 2)"),
         row("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow (MPCC's release)"),
         row("min-rate", "0.2", "Mbit/s in 0.01..100", "smallest rate (MPCC's release)"),
+        row("min-share", "0", "0..0.1", "smallest rate as a share of the connection's"),
         row(
             "slow-start",
             "paper",
@@ -258,6 +261,7 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
         swing: u32::try_from(params.integer("swing", 0, 100)?).map_err(|_| params.bad_value("swing"))?,
         initial_rate: params.number("initial", 0.2, 1e5)?,
         min_rate: params.number("min-rate", 0.01, 100.0)?,
+        min_share: params.number("min-share", 0.0, 0.1)?,
         initial_rtt: Duration::from_millis(100),
         slow_start: params.choice(
             "slow-start",

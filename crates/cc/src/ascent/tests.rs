@@ -20,6 +20,7 @@ pub(super) fn config() -> Config {
         swing: 2,
         initial_rate: 4.0,
         min_rate: 0.2,
+        min_share: 0.0,
         initial_rtt: Duration::from_millis(100),
         slow_start: SlowStart::Paper,
         leave: Leave::Better,
@@ -528,6 +529,22 @@ fn a_timeout_halves_and_being_heard_again_starts_anew() {
     driver.interval(1.0, false);
     driver.time_out();
     close(driver.ascent.rate, 4.0);
+}
+
+#[test]
+fn a_subflow_keeps_a_share_of_the_connections_rate() {
+    let mut driver = Driver::new(Config { min_share: 0.02, low: Low::Least, ..config() });
+    driver.others = 98.0;
+    driver.ascent.base = 0.5;
+    driver.ascent.probe(driver.now, 98.0);
+    let Phase::Probing { low, high, .. } = driver.ascent.phase else { panic!("{:?}", driver.ascent.phase) };
+    close(low, 0.02 * 98.5);
+    close(high, low + 0.05 * (low + 98.0));
+    // Half of the rate is lost in every interval, and moves end there, too.
+    for _ in 0..8 {
+        driver.round(0.5);
+        assert!(driver.ascent.base >= 0.019 * 98.0, "{}", driver.ascent.base);
+    }
 }
 
 #[test]

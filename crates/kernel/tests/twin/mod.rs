@@ -189,7 +189,7 @@ impl AscentState {
 }
 
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
-const ASCENT_TUNABLES: [&str; 22] = [
+const ASCENT_TUNABLES: [&str; 23] = [
     "loss_weight_ppm",
     "latency_weight_ppm",
     "units",
@@ -206,6 +206,7 @@ const ASCENT_TUNABLES: [&str; 22] = [
     "swing",
     "initial_ppm",
     "min_rate_ppm",
+    "min_share_ppm",
     "slow_start",
     "leave",
     "publish",

@@ -138,8 +138,8 @@ impl Loaded {
 }
 
 /// Parameters of MPCC's release, with which its paper was measured on Linux, where the kernel's defaults are others (bpf/mpcc.h).
-const AS_MEASURED: [(&str, &str); 4] =
-    [("slow-start", "release"), ("brake", "held"), ("queue", "ignored"), ("timeout", "halve")];
+const AS_MEASURED: [(&str, &str); 5] =
+    [("slow-start", "release"), ("brake", "held"), ("queue", "ignored"), ("timeout", "halve"), ("min-share", "0")];
 
 /// MPCC with [`AS_MEASURED`], but what is chosen; other controllers as they are.
 fn as_measured(cc: AlgorithmSpec) -> AlgorithmSpec {
@@ -362,7 +362,7 @@ mod tests {
         let as_loaded = |text: &str| as_measured(text.parse().unwrap()).to_string();
         assert_eq!(
             as_loaded("mpcc-loss:queue=heeded"),
-            "mpcc-loss:queue=heeded,slow-start=release,brake=held,timeout=halve"
+            "mpcc-loss:queue=heeded,slow-start=release,brake=held,timeout=halve,min-share=0"
         );
         assert_eq!(as_loaded("lia"), "lia");
     }
