@@ -219,3 +219,29 @@ impl Probe for Inspector<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_told_by_their_causes() {
+        let mut series = DropSeries::default();
+        drops(&mut series, Causes { queue_full: 1, random: 2, early: 3, dead: 4 });
+        let DropSeries { queue_full, random, early, dead } = series;
+        assert_eq!([queue_full, random, early, dead], [[1], [2], [3], [4]]);
+    }
+
+    #[test]
+    fn a_value_that_comes_late_twice_or_not_has_one_entry_a_sample() {
+        let mut values = BTreeMap::new();
+        for (held, names) in [&["a"][..], &["a", "b", "b"], &["b"]].into_iter().enumerate() {
+            let mut inspector = Inspector { values: &mut values, held };
+            names.iter().for_each(|name| inspector.value(name, 1.0));
+            inspector.finish();
+        }
+        let there = |name: &str| values[name].iter().map(|value| !value.is_nan()).collect::<Vec<_>>();
+        assert_eq!(there("a"), [true, true, false]);
+        assert_eq!(there("b"), [false, true, true]);
+    }
+}
