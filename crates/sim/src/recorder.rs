@@ -225,6 +225,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_mean_wait_is_of_the_packets_that_came_in_the_interval_and_some_still_wait() {
+        let mut before = manypath_link::Counters::default();
+        (before.delivered.packets, before.backlog.packets) = (10, 4);
+        before.queueing_sum = Duration::from_millis(50);
+        let mut now = before;
+        // Twelve left, and one fewer waits: eleven came.
+        (now.delivered.packets, now.backlog.packets) = (22, 3);
+        now.queueing_sum = Duration::from_millis(83);
+        let mut series = LinkSeries::default();
+        link(&mut series, &now, &before, Rate::from_mbps(1.0), Duration::from_secs(1));
+        link(&mut series, &now, &now, Rate::from_mbps(1.0), Duration::from_secs(1));
+        assert!((series.queueing_s[0] - 0.003).abs() < 1e-12 && series.queueing_s[1].is_nan(), "{series:?}");
+    }
+
+    #[test]
     fn drops_are_told_by_their_causes() {
         let mut series = DropSeries::default();
         drops(&mut series, Causes { queue_full: 1, random: 2, early: 3, dead: 4 });
