@@ -43,5 +43,6 @@ mod tests {
         assert_eq!(filled(Some(Vec::with_capacity(1500)), &[7; 40]).capacity(), 40);
         assert_eq!(filled(Some(vec![1; 40]), &[7; 60]), [7; 60]);
         assert_eq!(filled(None, &[]), [0; 0]);
+        assert!(is_reused(REUSED) && !is_reused(REUSED + 1));
     }
 }

@@ -130,7 +130,20 @@ mod tests {
         assert_eq!(third.slot, second.slot, "the second has been idle for 10 s");
         assert!(clients.get(second).is_none() && clients.get(first).is_some());
         assert_eq!(clients.get(third).unwrap().address, address(3));
-        assert_eq!(clients.touch(Time::ZERO, second.slot), Some(third));
+        assert_eq!(admit(&mut clients, 15, 2), None, "it lost its place");
+        assert_eq!(clients.touch(Time::from_millis(20_000), second.slot), Some(third));
         assert_eq!(clients.iter().count(), 2);
+        assert_eq!(admit(&mut clients, 26, 4).unwrap().slot, first.slot);
+        assert_eq!(admit(&mut clients, 29, 5), None, "an answer has come for the third within 10 s");
+    }
+
+    #[test]
+    fn answers_come_from_the_address_that_was_written_to_last() {
+        let mut clients = Clients::new(address(9), 1, Duration::from_secs(10));
+        for local in [1, 2] {
+            let local = Some(IpAddr::from([127, 0, 0, local]));
+            let key = clients.admit(Time::ZERO, address(1), local, |_, _| Ok(())).unwrap();
+            assert_eq!(clients.get(key).unwrap().local, local);
+        }
     }
 }

@@ -254,30 +254,48 @@ mod tests {
         for size in [1472, 60_000, 20, 1472, 0] {
             for _ in 0..1_000_000 / (size + 28) + 10 {
                 direction.accept(now, ClientKey::default(), Ecn::NotEct, &vec![7; size]);
+                assert!(direction.memory + direction.spare_memory <= direction.memory_limit);
             }
+            check_spare(&direction);
             let stats = direction.stats(now);
             assert_eq!((stats.dropped_memory.packets, stats.link.dropped.queue_full.packets > 0), (0, true), "{size}");
             while let Some(held) = direction.pop() {
                 now = held.due;
                 direction.finish(held, Fate::Sent(now));
+                assert!(direction.memory + direction.spare_memory <= direction.memory_limit);
             }
-            assert!(direction.memory == Bytes::ZERO && direction.spare_memory <= direction.memory_limit);
+            check_spare(&direction);
+            assert!(direction.memory == Bytes::ZERO);
         }
     }
 
-    /// A link of 12 Mbit/s on which `packets` of 1 ms each arrive at once, and the last is sent late.
-    fn backlog(packets: usize, late: Duration) -> MeasuredRate {
+    /// What is spare is what it is taken for.
+    fn check_spare(direction: &Direction) {
+        let spare: usize = direction.spare.iter().map(Vec::capacity).sum();
+        assert_eq!(direction.spare_memory, Bytes::new(spare as u64));
+        assert!(direction.spare.iter().all(|spare| spare.capacity() <= 4096), "large ones are given back");
+    }
+
+    /// A link of 12 Mbit/s on which `packets` of 1 ms each arrive, one each `gap`, and what becomes of each, by its place.
+    fn measured(packets: u64, gap: Duration, fate: impl Fn(u64, Time) -> Fate) -> MeasuredRate {
         let config = LinkConfig::new(Rate::from_mbps(12.0), Duration::ZERO, QueueLimit::Bytes(Bytes::new(1_000_000)));
         let mut direction = Direction::new(Link::new(&config, 1, "test").unwrap(), 28, memory_need(&config));
-        for _ in 0..packets {
-            direction.accept(Time::ZERO, ClientKey::default(), Ecn::NotEct, &[7; 1472]);
+        for place in 0..packets {
+            direction.accept(Time::ZERO + gap * place, ClientKey::default(), Ecn::NotEct, &[7; 1472]);
         }
-        while let Some(held) = direction.pop() {
-            let late = if direction.heap.is_empty() { late } else { Duration::ZERO };
-            let at = held.due + late;
-            direction.finish(held, Fate::Sent(at));
+        for place in 0..packets {
+            let held = direction.pop().unwrap();
+            let fate = fate(place, held.due);
+            direction.finish(held, fate);
         }
         direction.stats(Time::ZERO).measured
+    }
+
+    /// All arrive at once, and the last is sent late.
+    fn backlog(packets: u64, late: Duration) -> MeasuredRate {
+        measured(packets, Duration::ZERO, |place, due| {
+            Fate::Sent(due + if place + 1 == packets { late } else { Duration::ZERO })
+        })
     }
 
     #[test]
@@ -287,5 +305,27 @@ mod tests {
         let counted = MeasuredRate { bytes: Bytes::new(10 * 1500), time: Duration::from_millis(10) };
         assert_eq!(backlog(11, Duration::ZERO), counted);
         assert_eq!(backlog(11, late), MeasuredRate { time: counted.time + late, ..counted });
+    }
+
+    #[test]
+    fn all_of_a_period_counts_once_and_only_while_it_lasts() {
+        let twenty = MeasuredRate { bytes: Bytes::new(20 * 1500), time: Duration::from_millis(20) };
+        assert_eq!(backlog(21, Duration::ZERO), twenty);
+        // One that was late makes those after it no earlier.
+        let late = |place, due| Fate::Sent(if place == 5 { due + Duration::from_millis(5) } else { due });
+        assert_eq!(measured(21, Duration::ZERO, late), twenty);
+        let down = |place, due| if place == 10 { Fate::Down } else { Fate::Sent(due) };
+        assert_eq!(measured(21, Duration::ZERO, down), MeasuredRate::default(), "two of 9 ms");
+        let idle = measured(21, Duration::from_millis(2), |_, due| Fate::Sent(due));
+        assert_eq!(idle, MeasuredRate::default(), "none waits for another");
+    }
+
+    #[test]
+    fn datagrams_that_are_due_at_one_time_leave_as_they_came() {
+        let config = LinkConfig::new(Rate::from_bps(1e12), Duration::from_millis(1), QueueLimit::Packets(99));
+        let mut direction = Direction::new(Link::new(&config, 1, "test").unwrap(), 0, Bytes::new(1 << 20));
+        (0..50).for_each(|number| direction.accept(Time::ZERO, ClientKey::default(), Ecn::NotEct, &[number]));
+        let popped: Vec<_> = core::iter::from_fn(|| direction.pop()).collect();
+        assert!(popped[0].due == popped[49].due && popped.iter().map(|held| held.payload[0]).eq(0..50));
     }
 }

@@ -72,4 +72,49 @@ mod tests {
         assert!((mean(&Draw::Choice(vec![5.0, 10.0, 20.0, 30.0])) - 16.25).abs() < 0.3);
         assert!((mean(&Draw::Normal(100.0, 40.0)) - 100.0).abs() < 1.2);
     }
+
+    #[test]
+    fn normal_draws_have_their_deviation_and_are_never_negative() {
+        let mut random = generator(3, "draws");
+        let mut draws = |mean, deviation| -> Vec<f64> {
+            (0..20_000).map(|_| draw(&mut random, &Draw::Normal(mean, deviation))).collect()
+        };
+        let square = draws(1_000.0, 40.0).iter().map(|value| (value - 1_000.0).powi(2)).sum::<f64>() / 20_000.0;
+        // Standard error: 1600 * sqrt(2 / 20000) = 16. Four of them.
+        assert!((square - 1_600.0).abs() < 64.0, "{square}");
+        let low = draws(0.0, 1.0);
+        assert!(low.iter().all(|value| *value >= 0.0) && low.iter().any(|value| *value > 1.0));
+    }
+
+    #[test]
+    fn what_is_drawn_keeps_to_the_bounds_of_links_and_their_jitter() {
+        let (rate, delay) = (Rate::from_mbps(1.0), Duration::from_millis(9));
+        let mut config = LinkConfig::new(rate, delay, manypath_link::QueueLimit::Packets(9));
+        config.jitter = Duration::from_millis(3);
+        let one = |value| Some(Draw::Choice(vec![value]));
+        let every = Duration::from_secs(1);
+        for (drawn, expected) in [(0.0, MIN_RATE_BPS), (1e15, MAX_RATE_BPS)] {
+            let redraw = Redraw { every, rate: one(drawn), delay: one(1e6), loss: one(7.0) };
+            let changes = schedule(&redraw, &config, Duration::from_secs(2), &mut generator(1, "draws"));
+            let change = |at| Change {
+                at: Time::from_millis(at),
+                rate: Some(Rate::from_bps(expected)),
+                delay: Some(MAX_DELAY),
+                jitter: Some(config.jitter),
+                loss: Some(Loss::Random(1.0)),
+            };
+            // None at the end of the run.
+            assert_eq!(changes, [change(0), change(1_000)]);
+        }
+    }
+
+    #[test]
+    fn the_peak_of_a_run_is_of_changes_before_its_end() {
+        let text = "duration = \"2s\"\n[[link]]\nname = \"a\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\nqueue = \"9packets\"\n\
+                    schedule = [{ at = \"2s\", rate = \"9Mbit\" }]\n[[connection]]\nname = \"c\"\ncc = \"lia\"\n\
+                    path = [{ route = [\"a\"] }]\n";
+        let link = crate::parse(text, "peak.toml", std::path::Path::new(".")).unwrap().links.remove(0);
+        assert_eq!(link.peak_rate(Duration::from_secs(2), 1), Rate::from_mbps(1.0));
+        assert_eq!(link.peak_rate(Duration::from_millis(2_001), 1), Rate::from_mbps(9.0));
+    }
 }

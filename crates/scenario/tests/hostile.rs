@@ -112,10 +112,54 @@ fn crowds_that_memory_would_not_hold() {
     refused(&format!("duration = \"60s\"\n{fat}{crowd}"), 2, "smaller buffers");
 }
 
+/// Every way in which a link may come to hold too much, one at a time.
+#[test]
+fn links_that_memory_would_not_hold() {
+    let top = "duration = \"60s\"\n";
+    let link = |rate: &str, delay: &str, queue: &str, more: &str| {
+        format!("[[link]]\nname = \"a\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\nqueue = \"{queue}\"\n{more}\n")
+    };
+    let source = |name: &str, packet: u32| {
+        format!("[[source]]\nname = \"{name}\"\nroute = [\"a\"]\nrate = \"1Tbit\"\npacket = \"{packet}B\"\n")
+    };
+    let flood = source("s", 1500);
+    let unlikely = "redraw = { every = \"1s\", rate = { mean = \"1Mbit\", deviation = \"500Gbit\" } }";
+    let longer = "redraw = { every = \"1s\", delay = { between = [\"1ms\", \"10s\"] } }";
+    for link in [
+        link("1Gbit", "1ms", "500s", ""),
+        link("1Mbit", "10s", "9packets", unlikely),
+        link("1Tbit", "1ms", "9packets", longer),
+    ] {
+        refused(&format!("{top}{link}{flood}"), 2, "link 'a': the number of packets on their way at once");
+    }
+    // The smallest packets of all that use it count.
+    for [one, other] in [[64, 1500], [1500, 64]] {
+        let sources = source("s", one) + &source("t", other);
+        refused(&format!("{top}{}{sources}", link("2Gbit", "10s", "9packets", "")), 2, "on their way at once");
+    }
+    let back = link("1Mbit", "10s", "9packets", "back = { rate = \"1Tbit\" }");
+    let crowd = CONNECTION.to_owned() + "count = 10000\nreceive-buffer = \"1GiB\"\nsend-buffer = \"1GiB\"\n";
+    refused(&format!("{top}{back}{crowd}"), 2, "link 'a/back': the number of packets");
+    let sampled = format!("duration = \"10s\"\nsample = \"10us\"\n{}{}", links(50, ""), over(1, 1, ""));
+    refused(&sampled, 2, "sample less often");
+}
+
 #[test]
 fn a_crowd_that_shares_a_link_is_welcome() {
     let text = format!("{TOP}{}{}", links(1, ""), over(1, 1, "count = 100000"));
     assert_eq!(parse(&text, "crowd.toml", Path::new(".")).unwrap().connections.len(), 100_000);
+}
+
+/// However much a link could hold.
+#[test]
+fn users_that_have_little_under_way_are_welcome() {
+    let fat = "[[link]]\nname = \"a\"\nrate = \"1Tbit\"\ndelay = \"10s\"\nqueue = \"9packets\"\n";
+    // 20 million packets in all.
+    let slow = "[[source]]\nname = \"s\"\nroute = [\"a\"]\nrate = \"1.2Gbit\"\npacket = \"1500B\"\n";
+    let small = CONNECTION.to_owned() + "count = 10000\nreceive-buffer = \"64kB\"\nsend-buffer = \"1GiB\"\n";
+    for users in [slow, &small] {
+        parse(&format!("duration = \"200s\"\n{fat}{users}"), "fat.toml", Path::new(".")).unwrap();
+    }
 }
 
 #[test]
@@ -130,6 +174,11 @@ fn keys_that_do_not_go_together() {
     assert!(error.to_string().contains("bad.toml:2:1: 'a' has both 'trace' and 'redraw.rate'"), "{error}");
     let bursts = "loss = \"1%\"\nloss-burst = 5.0\nredraw = { every = \"1s\", loss = { one-of = [\"2%\"] } }\n";
     refused(&format!("{TOP}{LINK}{bursts}{CONNECTION}"), 2, "'a' has both 'loss-burst' and 'redraw.loss'");
+    let other = bursts.replace("loss = { one-of = [\"2%\"] }", "rate = { one-of = [\"1Mbit\"] }");
+    parse(&format!("{TOP}{LINK}{other}{CONNECTION}"), "bursts.toml", Path::new(".")).unwrap();
+    let twice =
+        "schedule = [{ at = \"1s\", rate = \"2Mbit\" }]\nredraw = { every = \"1s\", loss = { one-of = [\"2%\"] } }\n";
+    refused(&format!("{TOP}{LINK}{twice}{CONNECTION}"), 2, "'a' has both 'schedule' and 'redraw'");
 }
 
 #[test]

@@ -15,17 +15,14 @@ use crate::files::FileLog;
 pub(crate) struct Reader {
     /// Data packets that brought something new.
     pub(crate) packets: u64,
-    /// Payload that arrived for the first time.
-    pub(crate) received: Bytes,
     /// Payload read in order.
     pub(crate) read: Bytes,
 }
 
 impl Reader {
     #[inline]
-    pub(crate) fn on_packet(&mut self, len: u32) {
+    pub(crate) fn on_packet(&mut self) {
         self.packets += 1;
-        self.received += Bytes::new(u64::from(len));
     }
 
     /// Takes what can be read; returns up to which offset the flow is read, and whether that is its end.

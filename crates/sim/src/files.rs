@@ -90,3 +90,40 @@ impl FileLog {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_of_the_files_that_began_after_the_warm_up() {
+        let mut log = FileLog::default();
+        let warmed_up = Time::from_millis(1_000);
+        assert!(log.summary().is_none());
+        let mut one = |flow, start, millis, bytes| {
+            let start = Time::from_millis(start);
+            log.on_start(start, FlowId(flow), Bytes::new(bytes));
+            log.on_finish(start + manypath_core::Duration::from_millis(millis), FlowId(flow), warmed_up);
+        };
+        // One that began too early, however late it arrived, and a hundred from the very end of the warm-up on, the longest first.
+        one(0, 999, 5_000, 70_000);
+        (0..100).for_each(|place| one(1 + place, 1_000 + u64::from(place), u64::from(100 - place), 1_000));
+        log.on_finish(Time::from_millis(9_000), FlowId(500), warmed_up);
+        let found = log.summary().unwrap();
+        assert_eq!((found.count, found.bytes, log.listed().len()), (100, 100_000, 101));
+        // Quantiles are right to two digits.
+        let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.01;
+        assert!(near(found.completion_mean_s, 0.0505) && near(found.completion_p50_s, 0.050), "{found:?}");
+        assert!(near(found.completion_p95_s, 0.095) && near(found.completion_p99_s, 0.099), "{found:?}");
+        assert!((found.completion_max_s - 0.1).abs() < 1e-12, "{found:?}");
+    }
+
+    #[test]
+    fn no_quantile_is_longer_than_the_longest_time() {
+        let mut log = FileLog::default();
+        log.on_start(Time::ZERO, FlowId(0), Bytes::new(1));
+        log.on_finish(Time::from_micros(1_000_001), FlowId(0), Time::ZERO);
+        let found = log.summary().unwrap();
+        assert!(found.completion_p99_s <= found.completion_max_s, "{found:?}");
+    }
+}

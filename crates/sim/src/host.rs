@@ -272,8 +272,8 @@ impl End {
     fn deliver(&mut self, id: SubflowId, data: &DataPacket, ce: bool, world: &mut World) -> Result<(), RunError> {
         let now = world.now;
         let record = Record::Data(data.data());
-        if let Received::Store { flow, offset, len, .. } = self.session.on_record(now, id, &record, ce)? {
-            self.reader.on_packet(len);
+        if let Received::Store { flow, offset, .. } = self.session.on_record(now, id, &record, ce)? {
+            self.reader.on_packet();
             if let Some(meter) = world.receiver_meter(self.index) {
                 meter.on_packet(now, flow, offset, self.session.receive_buffered());
             }
@@ -300,8 +300,8 @@ impl End {
         }
         while let Some(data) = self.carriers[id.index()].receiver.take() {
             let record = Record::Data(data.data());
-            if let Received::Store { len, .. } = self.session.on_record(now, id, &record, false)? {
-                self.reader.on_packet(len);
+            if let Received::Store { .. } = self.session.on_record(now, id, &record, false)? {
+                self.reader.on_packet();
             }
         }
         if let Some(meter) = world.receiver_meter(self.index) {

@@ -62,7 +62,7 @@ pub(crate) struct Meter {
 }
 
 /// The measures of one subflow.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SubflowMeter {
     /// Seconds from a data packet's departure to its arrival.
     pub(crate) one_way: Tally,
@@ -159,4 +159,94 @@ fn first_in<T: Copy>(
     range: impl core::ops::RangeBounds<(FlowId, u64)>,
 ) -> Option<((FlowId, u64), T)> {
     map.range(range).next().map(|(key, value)| (*key, *value))
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::SubflowId;
+
+    use super::*;
+
+    const FLOW: FlowId = FlowId(3);
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    fn near(found: Option<f64>, expected: f64) -> bool {
+        found.is_some_and(|found| (found - expected).abs() < 1e-9)
+    }
+
+    #[test]
+    fn data_waits_from_its_first_arrival_and_repairs_are_not_scheduling() {
+        let mut meter = Meter::new(1);
+        meter.on_packet(at(10), FLOW, 1_000, Bytes::new(1_000));
+        // A subflow waits for a segment of its own from 12 to 20 ms and from 24 to 27 ms.
+        for (now, waits) in [(12, true), (15, true), (20, false)] {
+            meter.on_repairs(at(now), waits);
+        }
+        meter.on_packet(at(20), FLOW, 1_000, Bytes::new(1_000));
+        meter.on_repairs(at(22), false);
+        meter.on_repairs(at(24), true);
+        meter.on_packet(at(25), FLOW, 2_000, Bytes::new(3_000));
+        meter.on_repairs(at(27), false);
+        meter.on_read(at(30), FLOW, 2_000);
+        assert!(near(meter.out_of_order.mean(), 0.020), "{meter:?}");
+        assert!(near(meter.scheduling.mean(), 0.020 - 0.011), "{meter:?}");
+        assert!(near(meter.receive_buffer.max(), 3_000.0));
+        // What begins where the reading ends was not read; of the second repair it has seen two milliseconds.
+        meter.on_read(at(35), FLOW, 2_001);
+        assert!(near(meter.out_of_order.mean(), (0.020 + 0.010) / 2.0), "{meter:?}");
+        assert!(near(meter.scheduling.mean(), (0.009 + 0.008) / 2.0), "{meter:?}");
+    }
+
+    #[test]
+    fn a_write_is_delivered_with_its_last_byte() {
+        let mut meter = Meter::new(1);
+        let written = |end, now| Written { flow: FLOW, end, at: at(now) };
+        meter.on_written(&mut VecDeque::from([written(1_000, 5), written(2_000, 10)]));
+        meter.on_read(at(20), FLOW, 999);
+        assert!(meter.delay.mean().is_none());
+        meter.on_read(at(25), FLOW, 1_000);
+        assert!(near(meter.delay.mean(), 0.020));
+        meter.on_read(at(30), FLOW, 2_000);
+        assert!(near(meter.delay.mean(), 0.020) && near(meter.delay.max(), 0.020));
+    }
+
+    #[test]
+    fn acknowledgements_that_were_overtaken_move_nothing_and_what_was_measured_before_the_warm_up_is_left_out() {
+        let mut meter = Meter::new(1);
+        let view = SubflowView {
+            cwnd: Bytes::new(9_000),
+            in_flight: Bytes::new(2_000),
+            srtt: Some(Duration::from_millis(20)),
+            pacing: Some(manypath_core::Rate::from_bps(8e6)),
+            ..SubflowView::new(SubflowId(0), Bytes::new(1_000))
+        };
+        for left in [1_000, 500, 1_000, 1_500] {
+            meter.on_ack(0, &view, left, Bytes::new(4_000));
+        }
+        assert!(near(meter.ack_jump.mean(), 750.0) && near(meter.ack_jump.max(), 1_000.0), "{meter:?}");
+        assert!(near(meter.subflows[0].free_window.mean(), 7_000.0));
+        meter.on_arrival(at(30), 0, SendTime(10_000));
+        assert!(near(meter.subflows[0].one_way.mean(), 0.020));
+        meter.on_written(&mut VecDeque::from([Written { flow: FLOW, end: 1_000, at: at(5) }]));
+        meter.on_packet(at(10), FLOW, 0, Bytes::new(1_000));
+        meter.on_read(at(20), FLOW, 1_000);
+        let tallies = |meter: &Meter| {
+            let SubflowMeter { one_way, free_window, cwnd, srtt, pacing } = meter.subflows[0];
+            let Meter { out_of_order, scheduling, delay, ack_jump, send_buffer, receive_buffer, .. } = *meter;
+            let all = [out_of_order, scheduling, delay, ack_jump, send_buffer, receive_buffer];
+            all.into_iter()
+                .chain([one_way, free_window, cwnd, srtt, pacing])
+                .map(|tally| tally.mean().is_some())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(tallies(&meter), [true; 11]);
+        meter.restart();
+        assert_eq!(tallies(&meter), [false; 11]);
+        // The left edge stays where it was.
+        meter.on_ack(0, &view, 1_600, Bytes::ZERO);
+        assert!(near(meter.ack_jump.mean(), 100.0));
+    }
 }

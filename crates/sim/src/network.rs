@@ -129,3 +129,34 @@ impl Wire {
         self.flying.insert(place, packet);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::Rate;
+    use manypath_link::{Ecn, LinkConfig, QueueLimit};
+
+    use super::*;
+    use crate::packet::Body;
+
+    #[test]
+    fn a_packet_that_overtakes_comes_before_those_of_a_later_time_only() {
+        let config = LinkConfig::new(Rate::from_mbps(1.0), Duration::from_millis(1), QueueLimit::Packets(9));
+        let mut network = Network::new(vec![Link::new(&config, 1, "a").unwrap()]);
+        let mut events = Events::new(1);
+        let mut first = Vec::new();
+        for (millis, size) in [(5, 1), (9, 2), (5, 3), (3, 4), (9, 5)] {
+            let key = events.key(Time::from_millis(millis), Target::Link(0));
+            let head = Head { to: 0, next: 0, subflow: 0, size, ecn: Ecn::NotEct };
+            network.wires[0].insert(InFlight::new(key, head, Body::Nothing), key, 0, &mut events);
+            first.push(events.next(Time::MAX).unwrap().at().as_nanos() / 1_000_000);
+        }
+        assert_eq!(first, [5, 5, 5, 3, 3], "when the next one comes");
+        let mut sizes = Vec::new();
+        while let Some(packet) = network.arriving(0) {
+            sizes.push(packet.head.size);
+            network.take(0, &mut events);
+        }
+        assert_eq!((sizes, network.wires[0].arrived), (vec![4, 1, 3, 2, 5], 5));
+        assert!(events.next(Time::MAX).is_none());
+    }
+}

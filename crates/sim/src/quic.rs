@@ -270,3 +270,6 @@ impl Receiver {
         self.due
     }
 }
+
+#[cfg(test)]
+mod tests;

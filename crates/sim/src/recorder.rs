@@ -219,3 +219,44 @@ impl Probe for Inspector<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_wait_is_of_the_packets_that_came_in_the_interval_and_some_still_wait() {
+        let mut before = manypath_link::Counters::default();
+        (before.delivered.packets, before.backlog.packets) = (10, 4);
+        before.queueing_sum = Duration::from_millis(50);
+        let mut now = before;
+        // Twelve left, and one fewer waits: eleven came.
+        (now.delivered.packets, now.backlog.packets) = (22, 3);
+        now.queueing_sum = Duration::from_millis(83);
+        let mut series = LinkSeries::default();
+        link(&mut series, &now, &before, Rate::from_mbps(1.0), Duration::from_secs(1));
+        link(&mut series, &now, &now, Rate::from_mbps(1.0), Duration::from_secs(1));
+        assert!((series.queueing_s[0] - 0.003).abs() < 1e-12 && series.queueing_s[1].is_nan(), "{series:?}");
+    }
+
+    #[test]
+    fn drops_are_told_by_their_causes() {
+        let mut series = DropSeries::default();
+        drops(&mut series, Causes { queue_full: 1, random: 2, early: 3, dead: 4 });
+        let DropSeries { queue_full, random, early, dead } = series;
+        assert_eq!([queue_full, random, early, dead], [[1], [2], [3], [4]]);
+    }
+
+    #[test]
+    fn a_value_that_comes_late_twice_or_not_has_one_entry_a_sample() {
+        let mut values = BTreeMap::new();
+        for (held, names) in [&["a"][..], &["a", "b", "b"], &["b"]].into_iter().enumerate() {
+            let mut inspector = Inspector { values: &mut values, held };
+            names.iter().for_each(|name| inspector.value(name, 1.0));
+            inspector.finish();
+        }
+        let there = |name: &str| values[name].iter().map(|value| !value.is_nan()).collect::<Vec<_>>();
+        assert_eq!(there("a"), [true, true, false]);
+        assert_eq!(there("b"), [false, true, true]);
+    }
+}

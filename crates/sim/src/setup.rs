@@ -209,3 +209,18 @@ fn halves(connection: &Connection, handshake_rtt: Duration) -> (Sender, Receiver
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handshake_goes_there_and_back() {
+        let text = "duration = \"1s\"\n[[link]]\nname = \"a\"\nrate = \"1Mbit\"\nqueue = \"9packets\"\ndelay = \"10ms\"\n\
+                    back = { delay = \"25ms\" }\n[[link]]\nname = \"b\"\nrate = \"1Mbit\"\nqueue = \"9packets\"\n\
+                    delay = \"3ms\"\n[[connection]]\nname = \"c\"\ncc = \"reno\"\npath = [{ route = [\"a\", \"b\"] }]\n";
+        let scenario = manypath_scenario::parse(text, "setup.toml", std::path::Path::new(".")).unwrap();
+        let found = handshake_rtt(&scenario, &scenario.connections[0].paths[0]);
+        assert_eq!(found, Duration::from_millis(10 + 3 + 3 + 25));
+    }
+}

@@ -56,3 +56,27 @@ pub(crate) fn record_size(record: &Record) -> u32 {
     // Datagrams are smaller than 64 KiB.
     u32::try_from(record.encoded_len()).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::Duration;
+    use manypath_scenario::{AckRule, Recovery};
+
+    use super::*;
+
+    #[test]
+    fn acknowledgements_grow_with_what_they_list() {
+        let (recovery, min_rto, ack_rule) = (Recovery::Rack, Duration::from_millis(200), AckRule::Count);
+        let tcp = Transport::Tcp { recovery, min_rto, reinject_after: 1, ack_rule };
+        let size = |transport, ranges| {
+            let mut ack = CarrierAck::blank();
+            (0..ranges).for_each(|at| ack.numbers.push((10 * at, 10 * at + 1)));
+            Sizes { overhead: 40, header: 0, transport }.ack(&ack)
+        };
+        // The cumulative acknowledgement is no block: 40 + 8, then a SACK option of 4 and 8 a block.
+        assert_eq!([1, 2, 3].map(|ranges| size(tcp, ranges)), [48, 60, 68]);
+        let data = record_size(&CarrierAck::blank().data);
+        assert!(data > 0);
+        assert_eq!([1, 2, 5].map(|ranges| size(Transport::Quic, ranges) - data), [46, 50, 62]);
+    }
+}

@@ -95,7 +95,7 @@ pub(crate) struct Sender {
     base: u64,
     /// The highest segments that arrived out of order, in descending order, one past each; zero: none.
     highest: [u64; DUP_THRESH],
-    /// Segments below have arrived or were declared lost.
+    /// Segments below have arrived or were declared lost by what arrived above them.
     judged: u64,
     rack: Rack,
     phase: Phase,
@@ -277,7 +277,7 @@ impl Sender {
                 for number in self.judged.max(self.base)..end {
                     self.lose(now, number, fate);
                 }
-                self.judged = self.judged.max(end);
+                self.judged = end;
             }
             Recovery::NewReno if self.phase == Phase::Open && self.duplicates >= DUP_THRESH => {
                 self.lose(now, self.base, fate);
@@ -341,9 +341,7 @@ impl Sender {
         self.timeouts += 1;
         self.timer = now;
         self.phase = Phase::TimedOut;
-        self.duplicates = 0;
         self.recover = self.base + self.segments.len() as u64;
-        self.judged = self.recover;
         let mut lost = 0;
         for segment in self.segments.iter_mut().filter(|segment| segment.whereabouts == Whereabouts::InFlight) {
             segment.whereabouts = Whereabouts::Lost;

@@ -86,6 +86,12 @@ fn series_add_up_to_summaries() {
     assert_eq!(of.retransmitted_bytes.iter().sum::<u64>(), connection.retransmitted_bytes);
     // A connection alone has all there is.
     assert!(series.jain.iter().all(|jain| jain.is_nan() || near(*jain, 1.0)));
+    assert!(series.jain.iter().filter(|jain| !jain.is_nan()).count() > 190, "{:?}", series.jain);
+    let (there, there_of) = (&connection.subflows[0], &of.subflows[0]);
+    assert!(near(mean(&there_of.delivered_bps), there.delivered_bps));
+    assert_eq!(there_of.lost_packets.iter().sum::<u64>(), there.lost_packets);
+    assert_eq!(there_of.repeated_packets.iter().sum::<u64>(), there.repeated_packets);
+    assert!(there.lost_packets > 20 && there.repeated_packets > 20, "{there:?}");
     // Every list has a value for each time.
     let subflow = &of.subflows[0];
     for list in [&of.out_of_order_delay_s, &of.write_to_delivery_s, &of.data_ack_jump_bytes, &subflow.free_window_bytes]
@@ -96,6 +102,101 @@ fn series_add_up_to_summaries() {
         assert_eq!(list.len(), count);
     }
     assert!(!subflow.inspected.is_empty() && subflow.inspected.values().all(|values| values.len() == count));
+}
+
+#[test]
+fn marks_and_early_drops_over_time_add_up_too() {
+    let red = "red = { min = \"5packets\", max = \"60packets\", max-probability = \"20%\", ecn = true }";
+    for ecn in [true, false] {
+        let text = link("duration = \"10s\"\nsample = \"100ms\"", red) + PATH + &format!("ecn = {ecn}\n");
+        let report = simulate(&text, 1);
+        let (found, series) = (&report.links[0], &report.series.as_ref().unwrap().links[0]);
+        assert_eq!((found.marked > 5, found.dropped_early > 5), (ecn, !ecn), "{found:?}");
+        assert_eq!(series.marked.iter().sum::<u64>(), found.marked);
+        assert_eq!(series.dropped.early.iter().sum::<u64>(), found.dropped_early);
+    }
+}
+
+/// What is counted after a warm-up, and what a run as long as the warm-up counts, are what a run without one counts.
+#[test]
+fn a_warm_up_leaves_out_what_came_before_it_and_nothing_else() {
+    let counts = |duration: &str, warmup: &str| -> Vec<u64> {
+        let back = "[[link]]\nname = \"b\"\nrate = \"5Mbit\"\ndelay = \"30ms\"\nqueue = \"20packets\"\n\
+                    red = { min = \"2packets\", max = \"19packets\", max-probability = \"50%\", ecn = true }\nloss = \"1%\"\n";
+        let more = "scheduler = \"redundant\"\necn = true\npath = [{ route = [\"a\"] }, { route = [\"b\"] }]\n";
+        let top = format!("duration = \"{duration}\"\nwarmup = \"{warmup}\"\n{back}");
+        let report = simulate(&(link(&top, "loss = \"2%\"") + more), 1);
+        let connection = &report.connections[0];
+        let mut counts = vec![
+            connection.delivered_packets,
+            connection.delivered_bytes,
+            connection.retransmitted_bytes,
+            connection.duplicated_bytes,
+            connection.received_again_bytes,
+        ];
+        for subflow in &connection.subflows {
+            counts.extend([subflow.sent_packets, subflow.sent_bytes, subflow.repeated_packets, subflow.lost_packets]);
+        }
+        for link in report.links.iter().filter(|link| !link.name.ends_with("back")) {
+            counts.extend([link.offered_packets, link.delivered_bytes, link.dropped_random]);
+        }
+        counts.push(report.links.iter().map(|link| link.marked).sum());
+        let spent = connection.cost_per_s * (report.duration_s - report.warmup_s);
+        assert!((spent / connection.cost - 1.0).abs() < 1e-9, "{spent} {}", connection.cost);
+        counts
+    };
+    let (all, first, rest) = (counts("8.0001s", "0s"), counts("3.0001s", "0s"), counts("8.0001s", "3.0001s"));
+    let sums: Vec<u64> = first.iter().zip(&rest).map(|(first, rest)| first + rest).collect();
+    assert!(first.iter().all(|count| *count > 0), "{first:?}");
+    assert_eq!(all, sums);
+}
+
+/// The application reads what is in order at once: what waits does so in the subflow's end, for a segment of its own.
+#[test]
+fn what_waits_behind_a_gap_of_its_own_subflow_is_held_there_and_no_fault_of_the_scheduler() {
+    // Whichever of the subflows it is that sends.
+    for paths in ["{ route = [\"a\"] }", "{ route = [\"a\"], backup = true }, { route = [\"a\"] }"] {
+        let text = link("duration = \"10s\"\nsample = \"100ms\"", "loss = \"1%\"");
+        let report = simulate(&(text + &format!("path = [{paths}]\ntransport = \"tcp\"\n")), 1);
+        let measures = report.connections[0].measures.unwrap();
+        assert!(measures.out_of_order_delay_s.max.unwrap() > 0.02, "{measures:?}");
+        assert!(measures.scheduling_delay_s.max.unwrap() < 1e-9, "{measures:?}");
+        assert!(report.series.unwrap().connections[0].receive_buffer_bytes.iter().any(|held| *held > 0));
+    }
+}
+
+/// A copy that comes when its data was read waits for nothing.
+#[test]
+fn copies_of_what_was_read_are_not_out_of_order() {
+    let slow = "[[link]]\nname = \"b\"\nrate = \"10Mbit\"\ndelay = \"30ms\"\nqueue = \"100packets\"\n";
+    let more = "path = [{ route = [\"a\"] }, { route = [\"b\"] }]\nscheduler = \"redundant\"\ntransport = \"tcp\"\n\
+                rate = \"1Mbit\"\n";
+    let report = simulate(&(link(&format!("duration = \"10s\"\nsample = \"100ms\"\n{slow}"), "") + more), 1);
+    let connection = &report.connections[0];
+    assert!(connection.received_again_bytes > 500_000, "{connection:?}");
+    assert!(connection.measures.unwrap().out_of_order_delay_s.max.unwrap() < 1e-9, "{connection:?}");
+}
+
+/// In an outage everything under way is lost, and a timeout says so.
+#[test]
+fn what_a_timeout_gives_up_is_counted_as_lost() {
+    let outage = "schedule = [{ at = \"5s\", loss = \"100%\" }, { at = \"6s\", loss = \"0%\" }]";
+    let text = link("duration = \"10s\"", outage) + PATH + "transport = \"tcp\"\nreceive-buffer = \"30kB\"\n";
+    let report = simulate(&text, 1);
+    let subflow = &report.connections[0].subflows[0];
+    assert!(subflow.dropped_random > 15 && subflow.lost_packets == subflow.dropped_random, "{subflow:?}");
+}
+
+/// Each value of a series is of its own interval.
+#[test]
+fn a_delay_that_changes_is_another_from_then_on() {
+    let later = "schedule = [{ at = \"2s\", delay = \"30ms\" }]";
+    let text = link("duration = \"4s\"\nsample = \"500ms\"", later) + PATH + "rate = \"1Mbit\"\n";
+    let report = simulate(&text, 1);
+    let delays = &report.series.unwrap().connections[0].subflows[0].one_way_delay_s;
+    // 1.2 ms for the packet.
+    assert!(delays[1..4].iter().all(|delay| (delay - 0.0112).abs() < 2e-6), "{delays:?}");
+    assert!(delays[5..].iter().all(|delay| (delay - 0.0312).abs() < 2e-6), "{delays:?}");
 }
 
 #[test]
@@ -155,6 +256,10 @@ fn the_queue_over_time_is_the_queue() {
     let top = "duration = \"10s\"\nwarmup = \"2s\"\nsample = \"100ms\"";
     let text = link(top, "") + PATH + "receive-buffer = \"72kB\"\nsend-buffer = \"1MB\"\n";
     let report = simulate(&text, 1);
+    let subflow = &report.connections[0].subflows[0];
+    let (least, most) = (subflow.min_rtt_s.unwrap(), subflow.max_rtt_s.unwrap());
+    // The first packet finds no queue; of the window's 51 packets 18 are on the path.
+    assert!((least - 0.0212).abs() < 0.002 && (most - least - 33.0 * 0.0012).abs() < 0.004, "{least} {most}");
     let series = report.series.unwrap();
     let queueing = &series.links[0].queueing_s[20..];
     let mean = queueing.iter().sum::<f64>() / queueing.len() as f64;

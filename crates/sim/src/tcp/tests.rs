@@ -90,8 +90,9 @@ fn new_reno_loses_one_segment_a_round_trip() {
 #[test]
 fn the_impatient_timer_starts_anew_on_the_first_partial_acknowledgement_only() {
     let mut sender = flight(Recovery::NewReno, 9);
-    acked(&mut sender, at(20), 0, &[(3, 9)]);
-    acked(&mut sender, at(20), 0, &[(3, 9)]);
+    for _ in 0..3 {
+        acked(&mut sender, at(20), 0, &[(3, 9)]);
+    }
     // Six arrivals, but each acknowledgement that brings something new counts once.
     assert_eq!(sender.phase, Phase::Open);
     let mut sender = flight(Recovery::NewReno, 9);
@@ -104,6 +105,83 @@ fn the_impatient_timer_starts_anew_on_the_first_partial_acknowledgement_only() {
     assert_eq!(sender.timer, at(40));
     acked(&mut sender, at(60), 2, &[(3, 7)]);
     assert_eq!(sender.timer, at(40));
+    acked(&mut sender, at(80), 9, &[]);
+    assert_eq!((sender.phase, sender.timer), (Phase::Open, at(80)), "the episode is over");
+    // The next episode has a first partial acknowledgement of its own.
+    for packet in 10..16 {
+        sender.on_sent(at(80), PacketNumber(packet), None);
+    }
+    for end in 12..15 {
+        acked(&mut sender, at(100), 9, &[(11, end)]);
+    }
+    sender.on_sent(at(100), PacketNumber(16), Some(PacketNumber(10)));
+    acked(&mut sender, at(120), 10, &[(11, 14)]);
+    assert_eq!((sender.phase, sender.timer), (Phase::Recovery, at(120)));
+}
+
+#[test]
+fn any_other_timer_starts_anew_with_each_acknowledgement_that_advances() {
+    let mut sender = flight(Recovery::Sack, 9);
+    acked(&mut sender, at(20), 0, &[(4, 7)]);
+    assert_eq!(sender.phase, Phase::Recovery);
+    for (now, cumulative) in [(at(40), 1), (at(60), 2)] {
+        acked(&mut sender, now, cumulative, &[(4, 7)]);
+        assert_eq!((sender.phase, sender.timer), (Phase::Recovery, now));
+    }
+    // NewReno's is impatient in a recovery, and not after a timeout.
+    let mut sender = flight(Recovery::NewReno, 9);
+    assert_eq!(timed_out(&mut sender, at(1_000)).len(), 1);
+    for (now, cumulative) in [(at(1_020), 1), (at(1_040), 2)] {
+        acked(&mut sender, now, cumulative, &[]);
+        assert_eq!((sender.phase, sender.timer), (Phase::TimedOut, now));
+    }
+}
+
+#[test]
+fn duplicate_acknowledgements_count_in_a_row() {
+    let mut sender = flight(Recovery::NewReno, 9);
+    acked(&mut sender, at(20), 0, &[(3, 4)]);
+    acked(&mut sender, at(20), 0, &[(3, 5)]);
+    acked(&mut sender, at(21), 1, &[(3, 5)]);
+    assert_eq!(acked(&mut sender, at(22), 1, &[(3, 6)]), [(5, Fate::Acked)]);
+}
+
+/// The segment just below the next one had arrived out of order: that makes two that are above it no third one.
+#[test]
+fn arrivals_below_the_cumulative_acknowledgement_are_none_above_it() {
+    for recovery in [Recovery::Sack, Recovery::Rack] {
+        let mut sender = flight(recovery, 5);
+        acked(&mut sender, at(20), 0, &[(1, 5)]);
+        sender.on_sent(at(21), PacketNumber(5), Some(PacketNumber(0)));
+        acked(&mut sender, at(41), 5, &[]);
+        for packet in 6..10 {
+            sender.on_sent(at(50), PacketNumber(packet), None);
+        }
+        let arrived = [(7, Fate::Acked), (8, Fate::Acked)];
+        assert_eq!(acked(&mut sender, at(70), 5, &[(6, 8)]), arrived, "{recovery:?}");
+        // Nor is a repaired loss reordering (RFC 8985 s6.2 step 3), after which the third would not do.
+        let fates = acked(&mut sender, at(71), 5, &[(6, 9)]);
+        assert_eq!(fates, [(9, Fate::Acked), (6, Fate::BeginsRecovery), (6, Fate::Lost)], "{recovery:?}");
+    }
+}
+
+#[test]
+fn an_episode_ends_with_the_last_of_its_flight_and_a_timeout_with_all_that_was_lost() {
+    let mut sender = flight(Recovery::Sack, 6);
+    acked(&mut sender, at(20), 0, &[(1, 4)]);
+    sender.on_sent(at(20), PacketNumber(6), Some(PacketNumber(0)));
+    assert_eq!(acked(&mut sender, at(40), 5, &[]), [(6, Fate::Acked), (4, Fate::Acked)], "one is missing");
+    assert_eq!(acked(&mut sender, at(41), 6, &[]), [(5, Fate::Acked), (0, Fate::Recovered)]);
+    let mut sender = flight(Recovery::Sack, 2);
+    assert_eq!(timed_out(&mut sender, at(1_000)).len(), 1);
+    sender.on_sent(at(1_000), PacketNumber(2), Some(PacketNumber(0)));
+    sender.on_sent(at(1_000), PacketNumber(3), Some(PacketNumber(1)));
+    acked(&mut sender, at(1_020), 2, &[]);
+    for packet in 4..8 {
+        sender.on_sent(at(1_020), PacketNumber(packet), None);
+    }
+    let fates = acked(&mut sender, at(1_040), 2, &[(3, 6)]);
+    assert_eq!(fates[3..], [(4, Fate::BeginsRecovery), (4, Fate::Lost)]);
 }
 
 #[test]
@@ -151,8 +229,8 @@ fn the_receiver_echoes_the_first_of_what_it_acknowledges_and_nothing_out_of_orde
     let mut echo = |numbers: &[u64]| {
         for &number in numbers {
             receiver.on_packet(Time::ZERO, &packet(number), false);
+            taken(&mut receiver);
         }
-        taken(&mut receiver);
         let mut ack = CarrierAck::blank();
         receiver.write_ack(&mut ack);
         ack.timing
@@ -161,6 +239,62 @@ fn the_receiver_echoes_the_first_of_what_it_acknowledges_and_nothing_out_of_orde
     assert_eq!(echo(&[3]), 0, "out of order");
     assert_eq!(echo(&[2]), 2, "fills the gap");
     assert_eq!(echo(&[4, 5]), 4, "the first of two");
+}
+
+#[test]
+fn what_leaves_later_does_not_put_off_the_timeout() {
+    let mut sender = flight(Recovery::Sack, 1);
+    sender.on_sent(at(100), PacketNumber(1), None);
+    assert_eq!(sender.deadline(), at(1_000));
+}
+
+#[test]
+fn before_the_first_round_trip_the_timeout_is_three_of_the_handshake_s() {
+    let config = Config { handshake_rtt: ms(600), ..sender(Recovery::Sack).config };
+    let mut sender = Sender::new(config);
+    sender.on_sent(Time::ZERO, PacketNumber(0), None);
+    assert_eq!(sender.deadline(), at(1_800));
+}
+
+/// The granularity of RFC 6298 s2.3: after as many equal round trips nothing is left of the first one's deviation.
+#[test]
+fn the_timeout_leaves_the_receiver_time_to_delay_an_acknowledgement() {
+    let mut sender = Sender::new(Config { min_rto: ms(1), ..sender(Recovery::Sack).config });
+    for packet in 0..100 {
+        sender.on_sent(at(packet * 100), PacketNumber(packet), None);
+        acked(&mut sender, at(packet * 100 + 20), packet + 1, &[]);
+    }
+    sender.on_sent(at(20_000), PacketNumber(100), None);
+    assert_eq!(sender.deadline(), at(20_060));
+}
+
+#[test]
+fn the_last_of_what_an_acknowledgement_covers_measures_the_round_trip() {
+    let mut sender = flight(Recovery::Sack, 1);
+    sender.on_sent(at(15), PacketNumber(1), None);
+    acked(&mut sender, at(40), 2, &[]);
+    assert_eq!(sender.rtt.latest(), ms(25));
+}
+
+/// RFC 6298 s2.5 allows for a bound of a minute.
+#[test]
+fn the_backoff_ends_at_a_minute_or_at_a_longer_minimum() {
+    let doubled = (0..9).map(|times| 200 << times).chain([60_000, 60_000]);
+    for (min_rto, expected) in [(200, doubled.collect()), (90_000, vec![90_000, 90_000])] {
+        let mut sender = Sender::new(Config { min_rto: ms(min_rto), ..sender(Recovery::Sack).config });
+        sender.on_sent(Time::ZERO, PacketNumber(0), None);
+        sender.on_sent(Time::ZERO, PacketNumber(1), None);
+        let mut now = at(20);
+        acked(&mut sender, now, 1, &[]);
+        // Nothing leaves in between: the timer starts anew by itself.
+        for (count, patience) in expected.into_iter().enumerate() {
+            assert_eq!(sender.deadline(), now + ms(patience), "{count} timeouts");
+            now = sender.deadline();
+            let reinject = count >= 1;
+            let lost = u32::from(count == 0);
+            assert_eq!(timed_out(&mut sender, now), [Fate::TimedOut { repeated: count > 0, lost, reinject }]);
+        }
+    }
 }
 
 #[test]
@@ -267,6 +401,94 @@ fn by_time_a_segment_may_be_late_by_a_quarter_of_a_round_trip() {
     assert_eq!(sender.deadline(), at(225));
 }
 
+/// RFC 5681 s4.3: each window in which something is lost is one sign of congestion.
+#[test]
+fn by_time_what_is_lost_again_in_one_round_trip_begins_one_episode() {
+    let mut sender = flight(Recovery::Rack, 6);
+    let fates = acked(&mut sender, at(20), 0, &[(2, 6)]);
+    assert_eq!(fates[4..], [(0, Fate::BeginsRecovery), (0, Fate::Lost), (1, Fate::Lost)]);
+    sender.on_sent(at(21), PacketNumber(6), Some(PacketNumber(0)));
+    sender.on_sent(at(22), PacketNumber(7), Some(PacketNumber(1)));
+    sender.on_sent(at(23), PacketNumber(8), None);
+    sender.on_sent(at(24), PacketNumber(9), None);
+    let fates = acked(&mut sender, at(43), 0, &[(6, 7), (2, 6)]);
+    assert_eq!(fates, [(8, Fate::Acked), (6, Fate::BeginsRecovery), (6, Fate::Lost), (7, Fate::Lost)]);
+    // One left again in this episode, the other not yet: the first one's third loss is the next episode.
+    sender.on_sent(at(44), PacketNumber(10), Some(PacketNumber(0)));
+    sender.on_sent(at(45), PacketNumber(11), None);
+    let fates = acked(&mut sender, at(65), 0, &[(8, 9), (2, 7)]);
+    assert_eq!(fates, [(11, Fate::Acked), (9, Fate::Lost), (10, Fate::BeginsRecovery), (10, Fate::Lost)]);
+    // By the packet that it left in first.
+    assert_eq!(acked(&mut sender, at(66), 1, &[(8, 9), (2, 7)]), [(0, Fate::ArrivedAfterAll)]);
+}
+
+#[test]
+fn by_time_losses_after_a_timeout_begin_no_episode_and_are_judged_by_when_they_left_last() {
+    let mut sender = flight(Recovery::Rack, 5);
+    acked(&mut sender, at(20), 1, &[]);
+    assert_eq!(timed_out(&mut sender, at(220)).len(), 1);
+    sender.on_sent(at(220), PacketNumber(5), Some(PacketNumber(1)));
+    // It had only been late, and says nothing of what has just left.
+    assert_eq!(acked(&mut sender, at(221), 1, &[(2, 3)]), [(2, Fate::ArrivedAfterAll)]);
+    assert_eq!(sender.rack.due(), Time::MAX);
+    sender.on_sent(at(222), PacketNumber(6), Some(PacketNumber(3)));
+    // Two are above it, but recovery is under way: no patience.
+    assert_eq!(acked(&mut sender, at(222 + 225), 1, &[(2, 4)]), [(6, Fate::Acked), (5, Fate::Lost)]);
+    assert_eq!(sender.phase, Phase::TimedOut);
+}
+
+/// RFC 8985 s6.2 step 4: nothing may be late while an episode is under way.
+#[test]
+fn by_time_recovery_has_no_patience_with_the_rest_of_its_flight() {
+    let mut sender = flight(Recovery::Rack, 6);
+    for packet in [6, 7] {
+        sender.on_sent(at(19), PacketNumber(packet), None);
+    }
+    acked(&mut sender, at(20), 0, &[(1, 6)]);
+    sender.on_sent(at(21), PacketNumber(8), Some(PacketNumber(0)));
+    let fates = acked(&mut sender, at(41), 6, &[]);
+    assert_eq!(fates, [(8, Fate::Acked), (6, Fate::Lost), (7, Fate::Lost)]);
+}
+
+/// RFC 8985 s6.2 step 2: it was the first copy that came, and its round trip is not that of the second.
+#[test]
+fn by_time_a_repeated_segment_that_comes_too_soon_is_not_the_copy() {
+    for (back_after, due) in [(5, Time::MAX), (20, at(21 + 20 + 20 / 4))] {
+        let mut sender = flight(Recovery::Rack, 5);
+        acked(&mut sender, at(20), 1, &[]);
+        let fates = acked(&mut sender, at(20), 1, &[(2, 5)]);
+        assert_eq!(fates[3..], [(1, Fate::BeginsRecovery), (1, Fate::Lost)]);
+        sender.on_sent(at(21), PacketNumber(5), None);
+        sender.on_sent(at(22), PacketNumber(6), Some(PacketNumber(1)));
+        let fates = acked(&mut sender, at(22 + back_after), 5, &[]);
+        assert_eq!(fates, [(6, Fate::Acked), (0, Fate::Recovered)]);
+        // What had left just before is late only if the copy has come.
+        assert_eq!(sender.rack.due(), due, "after {back_after} ms");
+    }
+}
+
+#[test]
+fn by_time_a_path_may_become_shorter() {
+    let mut sender = flight(Recovery::Rack, 1);
+    acked(&mut sender, at(50), 1, &[]);
+    for packet in 1..5 {
+        sender.on_sent(at(100), PacketNumber(packet), None);
+    }
+    let fates = acked(&mut sender, at(120), 1, &[(2, 5)]);
+    assert_eq!(fates[3..], [(1, Fate::BeginsRecovery), (1, Fate::Lost)]);
+}
+
+/// RFC 8985 s6.2 step 2: what was overtaken and comes late does not take the place of what left after it.
+#[test]
+fn by_time_the_segment_that_left_last_says_how_long_a_round_trip_takes() {
+    let mut sender = flight(Recovery::Rack, 2);
+    sender.on_sent(at(1), PacketNumber(2), None);
+    acked(&mut sender, at(21), 0, &[(2, 3)]);
+    assert_eq!(sender.deadline(), at(25), "a round trip and a quarter after it left");
+    acked(&mut sender, at(22), 0, &[(1, 3)]);
+    assert_eq!(sender.deadline(), at(25));
+}
+
 #[test]
 fn by_time_the_loss_of_an_acknowledgement_is_no_reordering() {
     let mut sender = flight(Recovery::Rack, 9);
@@ -345,6 +567,39 @@ fn what_waits_behind_a_gap_is_bounded_and_what_fills_it_is_not() {
     receiver.on_packet(at(2), &packet(0), false);
     assert_eq!(taken(&mut receiver), [0, 1, 2]);
     assert!(receiver.has_memory_for(&packet(4)));
+    let mut receiver = Receiver::new(2, ms(40), 1_999);
+    receiver.on_packet(at(1), &packet(1), false);
+    assert!(!receiver.has_memory_for(&packet(2)), "all of it must fit");
+}
+
+#[test]
+fn what_arrives_again_is_counted_and_so_are_marks() {
+    let mut receiver = receiver();
+    for number in [0, 2] {
+        receiver.on_packet(at(1), &packet(number), true);
+    }
+    taken(&mut receiver);
+    assert_eq!(receiver.received_again(), 0);
+    receiver.on_packet(at(2), &packet(0), false);
+    assert_eq!(receiver.received_again(), 1_000, "below what was taken");
+    receiver.on_packet(at(2), &packet(2), true);
+    assert_eq!(receiver.received_again(), 2_000, "of what waits");
+    let mut ack = CarrierAck::blank();
+    receiver.write_ack(&mut ack);
+    assert_eq!(ack.marked, 3);
+}
+
+#[test]
+fn the_first_of_what_waits_says_when_it_is_acknowledged_and_the_count_begins_anew() {
+    let mut receiver = Receiver::new(3, ms(40), u64::MAX);
+    for (number, now) in [(0, 5), (1, 6)] {
+        receiver.on_packet(at(now), &packet(number), false);
+        taken(&mut receiver);
+        assert_eq!((receiver.due(), receiver.is_complete()), (at(45), false));
+    }
+    assert_eq!(blocks(&mut receiver), [(0, 2)]);
+    receiver.on_packet(at(50), &packet(2), false);
+    assert_eq!((receiver.due(), receiver.is_complete()), (at(90), false));
 }
 
 #[test]
