@@ -37,8 +37,6 @@ pub(crate) struct Engine {
     pub(crate) flow_accepted: Notify,
     /// A flow was closed, so that another may be opened, or the session is over.
     pub(crate) flow_closed: Notify,
-    /// A path failed, was restored, came or went.
-    pub(crate) path_changed: Notify,
     closed: watch::Sender<Option<CloseReason>>,
     network: Handle,
 }
@@ -65,7 +63,6 @@ impl Engine {
             kick: Notify::new(),
             flow_accepted: Notify::new(),
             flow_closed: Notify::new(),
-            path_changed: Notify::new(),
             closed: watch::Sender::new(None),
             network: Handle::current(),
         });
@@ -114,7 +111,6 @@ impl Engine {
         let id = state.paths.attach(now, &mut state.session, key, Arc::clone(&carrier))?;
         state.pathless_since = None;
         self.work(state, now);
-        self.path_changed.notify_waiters();
         reactor::spawn(serve(Arc::clone(self), id, carrier));
         Ok(id)
     }
@@ -126,7 +122,6 @@ impl Engine {
         if state.paths.detach(now, &mut state.session, id, carrier) {
             state.on_path_gone(now);
             self.work(state, now);
-            self.path_changed.notify_waiters();
         }
     }
 
@@ -148,7 +143,6 @@ impl Engine {
         state.paths.remove(now, &mut state.session, key);
         state.on_path_gone(now);
         self.kick();
-        self.path_changed.notify_waiters();
         Ok(())
     }
 
@@ -190,7 +184,6 @@ impl Engine {
         let carriers: Vec<_> = state.paths.take_carriers();
         self.flow_accepted.notify_waiters();
         self.flow_closed.notify_waiters();
-        self.path_changed.notify_waiters();
         self.kick();
         let engine = Arc::clone(self);
         self.network.spawn(Guarded::new(async move {
@@ -222,7 +215,6 @@ impl Engine {
         std::mem::forget(state.paths.take_carriers());
         self.flow_accepted.notify_waiters();
         self.flow_closed.notify_waiters();
-        self.path_changed.notify_waiters();
         self.closed.send_replace(Some(reason));
     }
 
@@ -272,11 +264,9 @@ impl Engine {
             }
             SessionEvent::PathFailed(id) => {
                 tracing::info!(path = state.paths.name(id), "path failed");
-                self.path_changed.notify_waiters();
             }
             SessionEvent::PathRestored(id) => {
                 tracing::info!(path = state.paths.name(id), "path restored");
-                self.path_changed.notify_waiters();
             }
             SessionEvent::PathStatus(_) => {}
         }
