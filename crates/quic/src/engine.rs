@@ -259,6 +259,8 @@ impl Engine {
             SessionEvent::FlowClosed(id) => {
                 if state.flows.get_mut(&id).is_some_and(FlowState::on_closed) {
                     state.flows.remove(&id);
+                    // The peer may have given it up before anybody accepted it.
+                    state.accepted.retain(|waiting| *waiting != id);
                 }
                 self.flow_closed.notify_waiters();
             }
@@ -282,7 +284,12 @@ impl Engine {
         datagrams: &[Bytes],
         news: &News,
     ) {
-        state.on_news(now, id, carrier, news);
+        state.on_fates(now, id, &news.fates);
+        if news.mtu_changed
+            && let Some(size) = carrier.connection.max_datagram_size()
+        {
+            state.on_datagram_size(id, size);
+        }
         match state.on_datagrams(now, id, datagrams) {
             Ok(()) => self.work(state, now),
             Err((code, reason)) => {
@@ -350,3 +357,6 @@ async fn serve(engine: Arc<Engine>, id: SubflowId, carrier: Arc<Carrier>) {
     }
     engine.detach(id, &carrier);
 }
+
+#[cfg(test)]
+mod tests;
