@@ -322,7 +322,6 @@ async fn keep(client: Arc<Client>, path: PathConfig) {
                 pause = BACKOFF.0;
                 tracing::info!(path = path.name, remote = %client.remote(&path), "path up");
                 watch_path(&client, &path, &up, &mut changes).await;
-                up.engine.detach(up.subflow, &up.carrier);
                 up.carrier.close(crate::code::NO_ERROR, "replaced");
             }
             Err(error) => client.on_failed(&path, error),

@@ -102,7 +102,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the session is over, or takes no more paths, or not such a path.
-    pub(crate) fn attach(self: &Arc<Self>, key: u64, carrier: Arc<Carrier>) -> Result<SubflowId, AttachError> {
+    pub(crate) fn attach(self: &Arc<Self>, key: u64, carrier: Arc<Carrier>) -> Result<(), AttachError> {
         let now = self.now();
         let state = &mut *self.lock();
         if let Some(reason) = &state.ended {
@@ -112,11 +112,11 @@ impl Engine {
         state.pathless_since = None;
         self.work(state, now);
         reactor::spawn(serve(Arc::clone(self), id, carrier));
-        Ok(id)
+        Ok(())
     }
 
     /// Removes the carrier of a path, if it is still the one attached.
-    pub(crate) fn detach(self: &Arc<Self>, id: SubflowId, carrier: &Arc<Carrier>) {
+    fn detach(self: &Arc<Self>, id: SubflowId, carrier: &Arc<Carrier>) {
         let now = self.now();
         let state = &mut *self.lock();
         if state.paths.detach(now, &mut state.session, id, carrier) {

@@ -76,12 +76,11 @@ impl FlowState {
         }
     }
 
-    /// Both directions are over. Says whether nobody holds the flow any more.
+    /// Both directions are over, which whoever waited has heard. Says whether nobody holds the flow any more.
     pub(crate) fn on_closed(&mut self) -> bool {
         self.closed = true;
         self.send.clear();
         self.recv.clear();
-        self.wake_all();
         self.handles == 0
     }
 }

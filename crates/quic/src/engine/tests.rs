@@ -4,16 +4,20 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use manypath_core::FlowId;
+use manypath_core::{FlowId, PacketNumber, Priority};
 use manypath_session::{PathInit, PeerLimits, Record, Role};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::*;
+use crate::carrier::{MAX_QUEUED, transport_config};
 use crate::config::TransportConfig;
 use crate::connection::Connection;
 use crate::error::FlowError;
-use crate::reports::Fate;
+use crate::identity::Identity;
+use crate::paths::NewPath;
+use crate::reports::{Fate, Reports};
 use crate::settings;
+use crate::tls::{self, Trust};
 
 struct Ends {
     engine: Arc<Engine>,
@@ -25,11 +29,14 @@ struct Ends {
 
 /// A server's engine and a client that allows so many flows.
 fn ends(max_flows: u32) -> Ends {
-    let transport = TransportConfig::default();
-    let limits = settings::limits(&transport);
+    ends_of(&TransportConfig::default(), max_flows)
+}
+
+fn ends_of(transport: &TransportConfig, max_flows: u32) -> Ends {
+    let limits = settings::limits(transport);
     let of_client = PeerLimits { max_flows, ..limits };
-    let mut own = settings::session(&transport, Role::Server, of_client, 8).unwrap();
-    let mut peer = settings::session(&transport, Role::Client, limits, 8).unwrap();
+    let mut own = settings::session(transport, Role::Server, of_client, 8).unwrap();
+    let mut peer = settings::session(transport, Role::Client, limits, 8).unwrap();
     let path = own.add_path(Time::ZERO, PathInit::new(manypath_core::Bytes::new(1200))).unwrap();
     assert_eq!(peer.add_path(Time::ZERO, PathInit::new(manypath_core::Bytes::new(1200))).unwrap(), path);
     let engine = Engine::start(own, Duration::from_secs(60), Duration::MAX).unwrap();
@@ -162,6 +169,61 @@ async fn of_a_flow_that_is_over_nothing_is_kept_but_what_the_application_holds()
 }
 
 #[tokio::test]
+async fn the_network_thread_hears_of_what_the_application_does() {
+    let window = manypath_core::Bytes::new(4000);
+    let transport = TransportConfig { receive_window: window, flow_window: window, ..TransportConfig::default() };
+    let mut ends = ends_of(&transport, 8);
+    let engine = Arc::clone(&ends.engine);
+    let kicked = async || {
+        tokio::select! {
+            biased;
+            () = engine.kick.notified() => true,
+            () = std::future::ready(()) => false,
+        }
+    };
+    let (mut send, mut recv) = ends.connection.open_flow().await.unwrap();
+    send.write_all(&[1; 100]).await.unwrap();
+    assert!(kicked().await);
+    send.finish().unwrap();
+    assert!(kicked().await);
+    recv.stop(1);
+    assert!(kicked().await);
+    let (mut send, _recv) = ends.connection.open_flow().await.unwrap();
+    send.reset(1);
+    assert!(kicked().await);
+    // Of a read only if it owes the peer something: a quarter of a window was read.
+    ends.opened();
+    let (_send, mut recv) = ends.connection.accept_flow().await.unwrap();
+    recv.read_exact(&mut [0; 10]).await.unwrap();
+    assert!(!kicked().await);
+    recv.read_exact(&mut [0; 990]).await.unwrap();
+    assert!(kicked().await);
+}
+
+/// DATA that was sent again in other pieces.
+#[tokio::test]
+async fn of_a_record_that_was_read_in_part_the_rest_is_kept() {
+    let ends = ends(8);
+    let hear = |offset: u64, payload: &[u8]| {
+        let record = [&[0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &offset.to_be_bytes(), &offset.to_be_bytes(), payload];
+        let state = &mut *ends.engine.lock();
+        state.on_datagrams(Time::ZERO, ends.path, &[record.concat().into()]).unwrap();
+        while let Some(event) = state.session.poll_event() {
+            ends.engine.on_event(state, event);
+        }
+    };
+    hear(0, b"0123456789");
+    let (_send, mut recv) = ends.connection.accept_flow().await.unwrap();
+    let mut read = [0; 10];
+    recv.read_exact(&mut read).await.unwrap();
+    assert_eq!(&read, b"0123456789");
+    hear(4, b"456789abcdefghi");
+    let mut read = [0; 9];
+    recv.read_exact(&mut read).await.unwrap();
+    assert_eq!(&read, b"abcdefghi");
+}
+
+#[tokio::test]
 async fn what_nobody_will_read_is_forgotten() {
     let mut ends = ends(8);
     let id = ends.opened();
@@ -248,4 +310,50 @@ async fn the_end_of_a_session_ends_every_wait() {
         assert_eq!(woken.each_ref().map(|woken| woken.take()), [true; 4]);
         assert!(read.await.is_err() && delivered.await.is_err() && open.await.is_err() && accept.await.is_none());
     }
+}
+
+/// A carrier to somebody who reads nothing of the session's, and what keeps it open.
+async fn carrier() -> (Arc<Carrier>, impl Sized) {
+    let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let credentials = Identity::Ephemeral.load().unwrap();
+    let tls = tls::client(&Trust::Fingerprint(credentials.fingerprint())).unwrap();
+    let mut of_server = noq::ServerConfig::with_crypto(Arc::new(tls::server(credentials).unwrap()));
+    of_server.transport_config(transport_config(&Arc::default(), 1452, true));
+    let server = noq::Endpoint::server(of_server, local).unwrap();
+    let reports = Arc::new(Reports::default());
+    let mut of_client = noq::ClientConfig::new(tls.crypto);
+    of_client.transport_config(transport_config(&reports, 1452, false));
+    let client = noq::Endpoint::client(local).unwrap();
+    let connecting = client.connect_with(of_client, server.local_addr().unwrap(), &tls.server_name).unwrap();
+    let (connection, accepted) = tokio::join!(connecting, async { server.accept().await.unwrap().await.unwrap() });
+    let connection = connection.unwrap();
+    let (send, recv) = connection.open_bi().await.unwrap();
+    (Arc::new(Carrier::new(connection, reports, send, None)), (client, server, accepted, recv))
+}
+
+#[tokio::test]
+async fn no_more_waits_in_quic_than_it_sends_in_a_turn() {
+    let transport = TransportConfig::default();
+    let own = settings::session(&transport, Role::Client, settings::limits(&transport), 8).unwrap();
+    let engine = Engine::start(own, Duration::from_secs(60), Duration::MAX).unwrap();
+    let (carrier, _open) = carrier().await;
+    let remote = carrier.remote().unwrap();
+    let path = NewPath { name: "one".to_owned(), remote, cost: 1.0, priority: Priority::Normal, kept: true };
+    let key = engine.lock().paths.add(path);
+    engine.attach(key, Arc::clone(&carrier)).unwrap();
+    let connection = Connection::new(Arc::clone(&engine), None);
+    let (mut send, _recv) = connection.open_flow().await.unwrap();
+    // From here on nothing waits: QUIC's tasks have no turn, and the window grows beyond what may wait for one.
+    let mut nobody = Context::from_waker(Waker::noop());
+    for turn in 1..20 {
+        let _ = std::pin::Pin::new(&mut send).poll_write(&mut nobody, &[1; 1 << 16]);
+        let now = Time::from_millis(turn * 10);
+        let state = &mut *engine.lock();
+        engine.work(state, now);
+        let all: Vec<Fate> = (0..1000).map(|packet| Fate::Acked(PacketNumber(packet))).collect();
+        state.on_fates(now, SubflowId(0), &all);
+    }
+    let view = engine.lock().session.view().get(SubflowId(0)).unwrap().clone();
+    assert!(view.in_flight + view.mss < view.cwnd, "the window lets nothing leave: {view:?}");
+    assert_eq!(carrier.reports.queued(usize::MAX), MAX_QUEUED);
 }
