@@ -391,6 +391,15 @@ pub(crate) fn linger(config: &ClientConfig, server: Span) -> Span {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_session_lives_without_a_path_as_long_as_both_ends_say() {
+        let trust = tls::Trust::Fingerprint(crate::identity::Fingerprint([0; 32]));
+        let config = ClientConfig::new(SocketAddr::from(([127, 0, 0, 1], 4433)), trust);
+        let own = config.transport.linger;
+        assert_eq!(linger(&config, own / 2), own / 2);
+        assert_eq!(linger(&config, own * 2), own);
+    }
+
     #[tokio::test]
     async fn a_change_of_the_network_is_heard_later_by_who_was_busy() {
         let network = watch::Sender::new(());

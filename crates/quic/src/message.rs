@@ -131,11 +131,8 @@ impl Message {
         message
     }
 
-    /// Reads a body. `None`: a type from a later version, to be skipped.
+    /// Reads a body, of at most [`MAX_BODY`]. `None`: a type from a later version, to be skipped.
     pub(crate) fn decode(kind: u8, body: &[u8]) -> Result<Option<Self>, MessageError> {
-        if body.len() > MAX_BODY {
-            return Err(MessageError::TooLong);
-        }
         let mut input = Reader { rest: body };
         Ok(Some(match kind {
             kind::HELLO => {

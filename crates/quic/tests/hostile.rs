@@ -149,6 +149,10 @@ async fn malformed_messages_end_the_connection() {
         raw.tell(kind, &body).await;
         assert_eq!(within(raw.closed_with()).await, 0x08, "{kind} {body:02x?}");
     }
+    // One that is too long is not waited for.
+    let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+    raw.send.write_all(&[99, 0x10, 0x01]).await.unwrap();
+    assert_eq!(within(raw.closed_with()).await, 0x08);
     // Unknown messages are skipped.
     let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
     raw.tell(99, b"later").await;

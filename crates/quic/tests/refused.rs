@@ -215,7 +215,7 @@ async fn more_sessions_than_allowed() {
         first.close(0, "");
     };
     let (second, ()) = within(async { tokio::join!(connect(config()), leaving) }).await;
-    second.unwrap();
+    assert_eq!(second.unwrap().stats().paths[0].last_error, None);
 }
 
 /// From another address a client comes in, and from this one when the strangers' time is up.
