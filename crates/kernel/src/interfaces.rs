@@ -179,13 +179,41 @@ mod tests {
         assert_eq!(default_routes(&message(0, multipath.clone())), [(2, 3), (2, 4)]);
         assert_eq!(default_routes(&message(24, multipath)), []);
         assert_eq!(default_routes(&message(0, DefaultNla::new(ROUTE_INTERFACE, vec![5, 0, 0, 0]))), [(2, 5)]);
+        // One that refuses packets (RTN_UNREACHABLE) leads nowhere.
+        let mut unreachable = message(0, DefaultNla::new(ROUTE_INTERFACE, vec![5, 0, 0, 0]));
+        unreachable.header[7] = 7;
+        assert_eq!(default_routes(&unreachable), []);
+        // The next hop begins at a multiple of four bytes (RTNH_ALIGNTO).
+        let odd = [&[9, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0][..], &hop(4)].concat();
+        assert_eq!(default_routes(&message(0, DefaultNla::new(ROUTE_MULTIPATH, odd))), [(2, 3), (2, 4)]);
         // A hop that claims to be shorter than its header ends no later than one that does not.
         assert_eq!(default_routes(&message(0, DefaultNla::new(ROUTE_MULTIPATH, vec![0; 16]))).len(), 2);
     }
 
     #[test]
+    fn an_interface_is_usable_when_it_is_up_and_has_a_carrier() {
+        let link = |flags: u8| Message {
+            header: vec![0, 0, 0, 0, 5, 0, 0, 0, flags, 0, 0, 0, 0, 0, 0, 0],
+            attributes: vec![DefaultNla::new(LINK_NAME, b"wlan0\0".to_vec())],
+        };
+        assert_eq!(usable_link(&link(0x41)), Some((5, "wlan0".to_owned())));
+        assert_eq!((usable_link(&link(0x1)), usable_link(&link(0x40))), (None, None));
+    }
+
+    #[test]
+    fn of_a_link_to_one_neighbour_the_own_address_is_taken() {
+        let told = |attributes| address(&Message { header: vec![2, 32, 0, 0, 5, 0, 0, 0], attributes });
+        let peers = DefaultNla::new(ADDRESS_ADDRESS, vec![10, 0, 0, 2]);
+        let own = DefaultNla::new(ADDRESS_LOCAL, vec![10, 0, 0, 1]);
+        assert_eq!(told(vec![peers.clone(), own]), Some((2, 5, [10, 0, 0, 1].into())));
+        assert_eq!(told(vec![peers]), Some((2, 5, [10, 0, 0, 2].into())));
+    }
+
+    #[test]
     fn only_addresses_that_lead_somewhere_count() {
         for (text, leads) in [
+            ("0.0.0.0", false),
+            ("::", false),
             ("127.0.0.1", false),
             ("169.254.1.1", false),
             ("10.0.0.1", true),

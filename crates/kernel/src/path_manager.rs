@@ -263,6 +263,11 @@ mod tests {
             assert_eq!(Endpoint::decode(&netlink::attributes(&bytes).unwrap()), Some(endpoint));
         }
         assert_eq!(Endpoint::decode(&[]), None);
+        // The kernel's way to say that there is none.
+        let none = Endpoint { port: Some(0), ..Endpoint::subflow(IpAddr::from([10, 0, 0, 1]), 0) };
+        let bytes = netlink::value(&none.encode(), attribute::ADDRESS).unwrap();
+        let read = Endpoint::decode(&netlink::attributes(&bytes).unwrap()).unwrap();
+        assert_eq!((read.port, read.interface), (None, None));
     }
 
     #[test]

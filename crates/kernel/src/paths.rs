@@ -338,9 +338,29 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_leaves_what_does_no_harm_and_counts_the_subflows_of_either_family() {
+        // A limit that is higher already.
+        let mut state = two();
+        assert_eq!(state.plan(&state.paths).limits, None);
+        // Three interfaces have IPv6 addresses, two IPv4 ones.
+        for (index, interface) in ["wlan0", "wwan0", "eth0", "eth1"].into_iter().enumerate() {
+            state.paths.push(path(interface, 2 + u32::try_from(index).unwrap(), &format!("2001:db8::{index}")));
+        }
+        let plan = state.plan(&state.paths);
+        assert_eq!(plan.limits.map(|limits| limits.subflows), Some(3));
+        // An endpoint with a port is another than one without.
+        let mut state = after(two(), &two().plan(&two().paths));
+        state.endpoints[0].port = Some(443);
+        let plan = state.plan(&state.paths);
+        assert_eq!((plan.delete.len(), plan.add.len()), (1, 1));
+    }
+
+    #[test]
     fn too_many_or_no_paths_are_errors() {
-        let many = state((0_u8..9).map(|n| path(&format!("e{n}"), n.into(), &format!("10.0.{n}.2"))).collect());
-        assert!(matches!(many.select(&[]), Err(PlanError::TooMany(9))));
+        let so_many =
+            |count: u8| state((0..count).map(|n| path(&format!("e{n}"), n.into(), &format!("10.0.{n}.2"))).collect());
+        assert_eq!(so_many(8).select(&[]).unwrap().len(), 8);
+        assert!(matches!(so_many(9).select(&[]), Err(PlanError::TooMany(9))));
         assert!(matches!(state(Vec::new()).select(&[]), Err(PlanError::None)));
     }
 
@@ -369,6 +389,16 @@ mod tests {
         assert!(found(&|s| s.endpoints[1].address = "10.9.9.9".parse().unwrap()).contains("no interface has"));
         assert!(found(&|s| s.paths[1].preferred = false).contains("leave wwan0 from another address"));
         assert!(found(&|s| s.paths[1].strict_filter = true).contains("wwan0 drops"));
+        // One that no connection uses may filter.
+        let mut idle = good.clone();
+        idle.paths.push(Path { strict_filter: true, ..path("eth0", 4, "10.0.3.2") });
+        assert_eq!(idle.findings(), []);
+        // Of three, so that two lead out nevertheless.
+        let mut three = state([&two().paths[..], &[path("eth0", 4, "10.0.3.2")]].concat());
+        three = after(three.clone(), &three.plan(&three.paths));
+        three.paths[2].default_route = false;
+        let findings = three.findings();
+        assert!(findings.len() == 1 && findings[0].what.contains("eth0 has no default route"), "{findings:?}");
         assert!(found(&|s| s.paths[1].interface = "wlan0".to_owned()).contains("only wlan0"));
     }
 }

@@ -183,6 +183,8 @@ fn join(list: &OsStr, separators: &[u8], value: &OsStr) -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     fn held(name: &str) -> Option<OsString> {
@@ -216,6 +218,14 @@ mod tests {
     fn the_library_is_kept_where_it_can_be_named() {
         assert_eq!(library_folder(true, held).unwrap(), Path::new("/var/cache/manypath"));
         assert_eq!(library_folder(false, held).unwrap(), Path::new("/home/ada/.cache/manypath"));
+        let of = |cache: &'static str, home: &'static str| {
+            let variable = move |name: &str| Some(if name == "XDG_CACHE_HOME" { cache } else { home }.into());
+            library_folder(false, variable).ok()
+        };
+        assert_eq!(of("/x/cache", "/home/ada").unwrap(), Path::new("/x/cache/manypath"));
+        assert_eq!(of("cache", "/home/ada").unwrap(), Path::new("/home/ada/.cache/manypath"));
+        assert_eq!(of("cache", "home/ada"), None);
+        assert_eq!(of("/a:b", "/home/ada"), None);
         assert!(matches!(library_folder(false, |_| Some("/a b".into())), Err(RunError::NoFolder)));
         assert!(matches!(library_folder(false, |_| None), Err(RunError::NoFolder)));
     }
@@ -230,6 +240,12 @@ mod tests {
         store(&inner, &file).unwrap();
         assert_eq!(fs::read(&file).unwrap(), LIBRARY);
         assert_eq!(fs::read_dir(&inner).unwrap().count(), 1);
+        // Other users' programs load it, too, and keep the very file that is right.
+        let metadata = || fs::metadata(&file).unwrap();
+        assert_eq!(metadata().permissions().mode() & 0o777, 0o755);
+        let before = metadata().ino();
+        store(&inner, &file).unwrap();
+        assert_eq!(metadata().ino(), before);
     }
 
     #[test]
@@ -240,6 +256,16 @@ mod tests {
         let script = folder.path().join("script");
         fs::write(&script, "#!/bin/sh\n").unwrap();
         assert_eq!(kind(&script).unwrap(), Program::Dynamic);
+        // A program of nothing but its header: no interpreter is named in it.
+        let alone = folder.path().join("static");
+        let header = [
+            &b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0"[..],
+            &[2, 0, 62, 0, 1, 0, 0, 0],
+            &[0; 28],
+            &[64, 0, 56, 0, 0, 0, 64, 0, 0, 0, 0, 0],
+        ];
+        fs::write(&alone, header.concat()).unwrap();
+        assert_eq!(kind(&alone).unwrap(), Program::Static);
         assert!(kind(&folder.path().join("none")).is_err());
     }
 }

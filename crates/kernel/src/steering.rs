@@ -342,6 +342,15 @@ mod tests {
     }
 
     #[test]
+    fn a_subflow_between_the_cheap_and_the_dear_path_is_cheap() {
+        let mut between = connection(7, [0, 0]).subflows.remove(0);
+        (between.local, between.remote) = (SocketAddr::from((DEAR, 1)), SocketAddr::from((CHEAP, 2)));
+        assert_eq!(side(&between, &addresses(CHEAP), &addresses(DEAR)), Some(0));
+        assert_eq!(side(&between, &vec![], &addresses(DEAR)), Some(1));
+        assert_eq!(side(&between, &vec![], &vec![]), None);
+    }
+
+    #[test]
     fn paths_are_known_at_either_end() {
         let mut connection = connection(7, [0, 0]);
         for subflow in &mut connection.subflows {

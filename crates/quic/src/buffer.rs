@@ -125,6 +125,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_released_before_it_came_is_not_kept() {
+        let mut buffer = Buffer::default();
+        buffer.write(0, &[1]);
+        buffer.release(10 * CHUNK as u64);
+        let spare = buffer.memory();
+        assert_eq!(spare, CHUNK);
+        buffer.write(5 * CHUNK as u64, &[1]);
+        assert_eq!(buffer.memory(), spare);
+        // The spare chunk is used again, and nothing lies before it.
+        buffer.write(10 * CHUNK as u64, &[1]);
+        assert_eq!((buffer.memory(), buffer.chunks.len()), (CHUNK, 1));
+    }
+
+    #[test]
     fn memory_follows_what_is_held() {
         let mut buffer = Buffer::default();
         for start in 0..100 {

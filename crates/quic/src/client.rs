@@ -40,8 +40,9 @@ pub(crate) struct Client {
     waiting: Mutex<Vec<Waiting>>,
     /// An attempt failed.
     failed: Notify,
-    /// Interfaces, addresses or routes changed: what failed may work now.
-    network_changed: Notify,
+    /// Interfaces, addresses or routes changed: what failed may work now. Each path's keeper hears of every change, also of one
+    /// that comes while it does something else.
+    network_changes: watch::Sender<()>,
     network: tokio::runtime::Handle,
 }
 
@@ -204,7 +205,7 @@ async fn run(
         opened: watch::Sender::new(None),
         waiting: Mutex::new(Vec::new()),
         failed: Notify::new(),
-        network_changed: Notify::new(),
+        network_changes: watch::Sender::new(()),
         network,
     });
     reactor::spawn(follow_network(Arc::clone(&client), paths.is_empty()));
@@ -255,7 +256,7 @@ async fn follow_network(client: Arc<Client>, choose_paths: bool) {
         }
         // An interface that comes up changes several times at once.
         tokio::time::sleep(Duration::from_millis(200)).await;
-        client.network_changed.notify_waiters();
+        client.network_changes.send_replace(());
     }
 }
 
@@ -297,35 +298,53 @@ fn update_paths(client: &Arc<Client>, chosen: Vec<String>) -> Vec<String> {
     wanted
 }
 
+/// Changes of the network, as one path's keeper hears of them.
+struct NetworkChanges(watch::Receiver<()>);
+
+impl NetworkChanges {
+    /// Waits for a change since the last one that this returned for. Who waits for something else too, and takes that first, hears
+    /// of the change the next time.
+    async fn next(&mut self) {
+        // The client, which a keeper holds, holds the sender.
+        if self.0.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
 /// Keeps one path up as long as the session lasts.
 async fn keep(client: Arc<Client>, path: PathConfig) {
+    let mut changes = NetworkChanges(client.network_changes.subscribe());
     let mut pause = BACKOFF.0;
     loop {
-        match bring_up(&client, &path).await {
+        match bring_up(&client, &path, &mut changes).await {
             Ok(up) => {
                 pause = BACKOFF.0;
                 tracing::info!(path = path.name, remote = %client.remote(&path), "path up");
-                watch_path(&client, &path, &up).await;
-                up.engine.detach(up.subflow, &up.carrier);
+                watch_path(&client, &path, &up, &mut changes).await;
                 up.carrier.close(crate::code::NO_ERROR, "replaced");
             }
             Err(error) => client.on_failed(&path, error),
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => pause = (pause * 2).min(BACKOFF.1),
-            () = client.network_changed.notified() => pause = BACKOFF.0,
+            () = changes.next() => pause = BACKOFF.0,
         }
     }
 }
 
 /// Brings a path up, from the address that its packets leave from: when that changes, it begins again.
-async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<dial::Up, PathError> {
+async fn bring_up(
+    client: &Arc<Client>,
+    path: &PathConfig,
+    changes: &mut NetworkChanges,
+) -> Result<dial::Up, PathError> {
     let source = || socket::source(&path.bind, client.remote(path)).ok();
     loop {
         let begun_from = source();
         let moved = async {
             loop {
-                client.network_changed.notified().await;
+                changes.next().await;
                 if source() != begun_from {
                     return;
                 }
@@ -339,13 +358,13 @@ async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<dial::Up, P
 }
 
 /// Returns when a path needs a new connection.
-async fn watch_path(client: &Client, path: &PathConfig, up: &dial::Up) {
+async fn watch_path(client: &Client, path: &PathConfig, up: &dial::Up, changes: &mut NetworkChanges) {
     let mut failed_for = 0;
     loop {
         let changed = tokio::select! {
             _ = up.carrier.connection.closed() => return,
             () = tokio::time::sleep(WATCH_INTERVAL) => false,
-            () = client.network_changed.notified() => true,
+            () = changes.next() => true,
         };
         let failed = {
             let state = &*up.engine.lock();
@@ -366,4 +385,36 @@ async fn watch_path(client: &Client, path: &PathConfig, up: &dial::Up) {
 /// How long the session lives without a path, given what the server said.
 pub(crate) fn linger(config: &ClientConfig, server: Span) -> Span {
     config.transport.linger.min(server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_lives_without_a_path_as_long_as_both_ends_say() {
+        let trust = tls::Trust::Fingerprint(crate::identity::Fingerprint([0; 32]));
+        let config = ClientConfig::new(SocketAddr::from(([127, 0, 0, 1], 4433)), trust);
+        let own = config.transport.linger;
+        assert_eq!(linger(&config, own / 2), own / 2);
+        assert_eq!(linger(&config, own * 2), own);
+    }
+
+    #[tokio::test]
+    async fn a_change_of_the_network_is_heard_later_by_who_was_busy() {
+        let network = watch::Sender::new(());
+        let mut changes = NetworkChanges(network.subscribe());
+        let mut heard = async || {
+            tokio::select! {
+                biased;
+                () = changes.next() => true,
+                () = std::future::ready(()) => false,
+            }
+        };
+        assert!(!heard().await);
+        network.send_replace(());
+        network.send_replace(());
+        assert!(heard().await);
+        assert!(!heard().await);
+    }
 }

@@ -66,7 +66,12 @@ mod tests {
         }
         assert_eq!(meaning(u64::from(NO_ERROR)), Meaning::Carrier);
         assert_eq!(meaning(u64::from(BUSY)), Meaning::Carrier);
-        assert_eq!(meaning(0x13), Meaning::Accusation);
-        assert_eq!(meaning(u64::from(SHUTDOWN)), Meaning::Ended);
+        for code in [u64::from(BAD_RECORD), 0x10, 0x13, 0x15] {
+            assert_eq!(meaning(code), Meaning::Accusation, "{code:#x}");
+        }
+        assert_eq!(meaning(0x16), Meaning::Carrier);
+        for code in [LIFETIME, SHUTDOWN, NO_PATH, UNKNOWN_SESSION] {
+            assert_eq!(meaning(u64::from(code)), Meaning::Ended, "{code:#x}");
+        }
     }
 }

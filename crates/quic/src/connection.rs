@@ -84,11 +84,8 @@ impl Connection {
             {
                 let state = &mut *engine.lock();
                 if let Some(id) = state.accepted.pop_front() {
-                    if let Some(flow) = state.flows.get_mut(&id) {
-                        flow.handles = 2;
-                        return Some(halves(&self.handle, id));
-                    }
-                    continue;
+                    state.with_flow(id, |flow| flow.handles = 2);
+                    return Some(halves(&self.handle, id));
                 }
                 if state.ended.is_some() {
                     return None;

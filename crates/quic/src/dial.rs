@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath_core::{AlgorithmSpec, Duration as Span, SubflowId};
+use manypath_core::{AlgorithmSpec, Duration as Span};
 use manypath_session::Role;
 use noq::{ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream};
 
@@ -45,7 +45,6 @@ pub(crate) struct Opened {
 pub(crate) struct Up {
     pub(crate) engine: Arc<Engine>,
     pub(crate) key: u64,
-    pub(crate) subflow: SubflowId,
     pub(crate) carrier: Arc<Carrier>,
     /// The address that its packets leave from, when it was dialled.
     pub(crate) source: IpAddr,
@@ -86,9 +85,9 @@ pub(crate) async fn bring_up(client: &Arc<Client>, path: &PathConfig) -> Result<
     let key = opened.engine.lock().paths.find(&path.name);
     let lost = |reason: &str| PathError::Lost { remote, reason: reason.to_owned() };
     let key = key.ok_or_else(|| lost("the path was removed"))?;
-    let subflow = opened.engine.attach(key, Arc::clone(&carrier)).map_err(|error| lost(&error.to_string()))?;
+    opened.engine.attach(key, Arc::clone(&carrier)).map_err(|error| lost(&error.to_string()))?;
     reactor::spawn(listen(Arc::clone(&opened.engine), Arc::clone(&carrier), recv));
-    Ok(Up { engine: opened.engine, key, subflow, carrier, source })
+    Ok(Up { engine: opened.engine, key, carrier, source })
 }
 
 /// The QUIC handshake.
@@ -245,6 +244,26 @@ mod tests {
     use super::*;
     use crate::identity::Fingerprint;
     use crate::tls::{self, Trust};
+
+    #[test]
+    fn what_a_server_closes_with_says_what_is_wrong() {
+        let remote = SocketAddr::from(([192, 0, 2, 7], 4433));
+        let closed_with = |code: u32| {
+            let (error_code, reason) = (VarInt::from_u32(code), bytes::Bytes::new());
+            explain(remote, &ConnectionError::ApplicationClosed(ApplicationClose { error_code, reason }))
+        };
+        assert!(matches!(closed_with(code::BAD_TOKEN), PathError::WrongToken { .. }));
+        assert!(matches!(closed_with(code::VERSION), PathError::Version { .. }));
+        assert!(matches!(closed_with(code::BUSY), PathError::Busy { .. }));
+        assert!(matches!(closed_with(code::UNKNOWN_SESSION), PathError::JoinRefused { .. }));
+        assert!(matches!(closed_with(code::BAD_PROOF), PathError::JoinRefused { .. }));
+        assert!(matches!(closed_with(code::BAD_MESSAGE), PathError::Protocol { .. }));
+        assert!(matches!(closed_with(code::HANDSHAKE_TIMEOUT), PathError::Lost { .. }));
+        let (error_code, reason) = (TransportErrorCode::CONNECTION_REFUSED, bytes::Bytes::new());
+        let refused = ConnectionClose { error_code, frame_type: MaybeFrame::None, reason };
+        assert!(matches!(explain(remote, &ConnectionError::ConnectionClosed(refused)), PathError::Busy { .. }));
+        assert!(matches!(explain(remote, &ConnectionError::TimedOut), PathError::Unreachable { .. }));
+    }
 
     /// In an Initial packet, whose keys everybody on the way can make, such a close needs no certificate.
     #[test]

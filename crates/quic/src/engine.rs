@@ -37,8 +37,6 @@ pub(crate) struct Engine {
     pub(crate) flow_accepted: Notify,
     /// A flow was closed, so that another may be opened, or the session is over.
     pub(crate) flow_closed: Notify,
-    /// A path failed, was restored, came or went.
-    pub(crate) path_changed: Notify,
     closed: watch::Sender<Option<CloseReason>>,
     network: Handle,
 }
@@ -65,7 +63,6 @@ impl Engine {
             kick: Notify::new(),
             flow_accepted: Notify::new(),
             flow_closed: Notify::new(),
-            path_changed: Notify::new(),
             closed: watch::Sender::new(None),
             network: Handle::current(),
         });
@@ -105,7 +102,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the session is over, or takes no more paths, or not such a path.
-    pub(crate) fn attach(self: &Arc<Self>, key: u64, carrier: Arc<Carrier>) -> Result<SubflowId, AttachError> {
+    pub(crate) fn attach(self: &Arc<Self>, key: u64, carrier: Arc<Carrier>) -> Result<(), AttachError> {
         let now = self.now();
         let state = &mut *self.lock();
         if let Some(reason) = &state.ended {
@@ -114,19 +111,17 @@ impl Engine {
         let id = state.paths.attach(now, &mut state.session, key, Arc::clone(&carrier))?;
         state.pathless_since = None;
         self.work(state, now);
-        self.path_changed.notify_waiters();
         reactor::spawn(serve(Arc::clone(self), id, carrier));
-        Ok(id)
+        Ok(())
     }
 
     /// Removes the carrier of a path, if it is still the one attached.
-    pub(crate) fn detach(self: &Arc<Self>, id: SubflowId, carrier: &Arc<Carrier>) {
+    fn detach(self: &Arc<Self>, id: SubflowId, carrier: &Arc<Carrier>) {
         let now = self.now();
         let state = &mut *self.lock();
         if state.paths.detach(now, &mut state.session, id, carrier) {
             state.on_path_gone(now);
             self.work(state, now);
-            self.path_changed.notify_waiters();
         }
     }
 
@@ -148,7 +143,6 @@ impl Engine {
         state.paths.remove(now, &mut state.session, key);
         state.on_path_gone(now);
         self.kick();
-        self.path_changed.notify_waiters();
         Ok(())
     }
 
@@ -190,7 +184,6 @@ impl Engine {
         let carriers: Vec<_> = state.paths.take_carriers();
         self.flow_accepted.notify_waiters();
         self.flow_closed.notify_waiters();
-        self.path_changed.notify_waiters();
         self.kick();
         let engine = Arc::clone(self);
         self.network.spawn(Guarded::new(async move {
@@ -222,7 +215,6 @@ impl Engine {
         std::mem::forget(state.paths.take_carriers());
         self.flow_accepted.notify_waiters();
         self.flow_closed.notify_waiters();
-        self.path_changed.notify_waiters();
         self.closed.send_replace(Some(reason));
     }
 
@@ -267,16 +259,16 @@ impl Engine {
             SessionEvent::FlowClosed(id) => {
                 if state.flows.get_mut(&id).is_some_and(FlowState::on_closed) {
                     state.flows.remove(&id);
+                    // The peer may have given it up before anybody accepted it.
+                    state.accepted.retain(|waiting| *waiting != id);
                 }
                 self.flow_closed.notify_waiters();
             }
             SessionEvent::PathFailed(id) => {
                 tracing::info!(path = state.paths.name(id), "path failed");
-                self.path_changed.notify_waiters();
             }
             SessionEvent::PathRestored(id) => {
                 tracing::info!(path = state.paths.name(id), "path restored");
-                self.path_changed.notify_waiters();
             }
             SessionEvent::PathStatus(_) => {}
         }
@@ -292,7 +284,12 @@ impl Engine {
         datagrams: &[Bytes],
         news: &News,
     ) {
-        state.on_news(now, id, carrier, news);
+        state.on_fates(now, id, &news.fates);
+        if news.mtu_changed
+            && let Some(size) = carrier.connection.max_datagram_size()
+        {
+            state.on_datagram_size(id, size);
+        }
         match state.on_datagrams(now, id, datagrams) {
             Ok(()) => self.work(state, now),
             Err((code, reason)) => {
@@ -360,3 +357,6 @@ async fn serve(engine: Arc<Engine>, id: SubflowId, carrier: Arc<Carrier>) {
     }
     engine.detach(id, &carrier);
 }
+
+#[cfg(test)]
+mod tests;

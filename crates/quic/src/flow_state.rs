@@ -70,19 +70,17 @@ impl FlowState {
 
     /// The peer's session has everything of the flow below `offset`, and of the connection below `left_edge`.
     pub(crate) fn on_acknowledged(&mut self, offset: u64, left_edge: DataSeq) {
-        self.send.release(offset.min(self.written));
+        self.send.release(offset);
         if left_edge >= self.sent_until {
             self.wake_delivery();
         }
     }
 
-    /// Both directions are over. Says whether nobody holds the flow any more.
+    /// Both directions are over, which whoever waited has heard. Says whether nobody holds the flow any more.
     pub(crate) fn on_closed(&mut self) -> bool {
         self.closed = true;
-        self.sent_until = DataSeq::ZERO;
         self.send.clear();
         self.recv.clear();
-        self.wake_all();
         self.handles == 0
     }
 }

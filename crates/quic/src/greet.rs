@@ -8,6 +8,7 @@ use std::time::Duration;
 use manypath_core::Priority;
 use manypath_session::Role;
 use noq::{Incoming, RecvStream, SendStream};
+use tokio::time::Instant;
 
 use crate::carrier::{Carrier, ControlError, read_message, transport_config};
 use crate::code;
@@ -50,14 +51,15 @@ pub(crate) async fn accept(
     local: SocketAddr,
     limit: Duration,
 ) -> Result<(), GreetError> {
+    // Shortly before the limit, so that who is too slow learns why.
+    let expiry = Instant::now() + limit.mul_f64(0.9);
     let reports = Arc::new(Reports::default());
     let transport = transport_config(&reports, shared.config.transport.max_mtu, true);
     let connecting = ecn::making(&reports, || incoming.accept_with(shared.quic(transport)))?;
     let connection = connecting.await?;
-    let expire = expire(connection.clone(), limit);
     let result = tokio::select! {
         result = greet(shared, connection.clone(), reports, local) => result,
-        () = expire => return Ok(()),
+        () = tokio::time::sleep_until(expiry) => Err(refuse(code::HANDSHAKE_TIMEOUT, "neither HELLO nor JOIN in time")),
     };
     match &result {
         Ok(()) => {}
@@ -65,12 +67,6 @@ pub(crate) async fn accept(
         Err(error) => connection.close(code::BAD_MESSAGE.into(), error.to_string().as_bytes()),
     }
     result
-}
-
-/// Closes a connection that takes too long, shortly before the limit, so that it learns why.
-async fn expire(connection: noq::Connection, limit: Duration) {
-    tokio::time::sleep(limit.mul_f64(0.9)).await;
-    connection.close(code::HANDSHAKE_TIMEOUT.into(), b"neither HELLO nor JOIN in time");
 }
 
 async fn greet(

@@ -94,12 +94,19 @@ mod tests {
     fn default_routes_are_found() {
         assert_eq!(default_v4("eth0\t00000000\t0102A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0"), Some("eth0"));
         assert_eq!(default_v4("eth0\t0002A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0"), None);
+        // Half of all addresses, a route that is down, and one that refuses.
+        assert_eq!(default_v4("eth0\t00000000\t0102A8C0\t0003\t0\t0\t100\t00000080\t0\t0\t0"), None);
+        assert_eq!(default_v4("eth0\t00000000\t0102A8C0\t0002\t0\t0\t100\t00000000\t0\t0\t0"), None);
+        assert_eq!(default_v4("*\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0"), None);
         assert_eq!(default_v4("Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask"), None);
         assert_eq!(default_v4(""), None);
         let zero = "0".repeat(32);
         let v6 = |flags, name| format!("{zero} 00 {zero} 00 {zero} 00000400 00000001 00000000 {flags} {name}");
         assert_eq!(default_v6(&v6("00000003", "wlan0")), Some("wlan0"));
         assert_eq!(default_v6(&v6("00200200", "lo")), None);
+        assert_eq!(default_v6(&v6("00000003", "lo")), None);
+        assert_eq!(default_v6(&v6("00000003", "wlan0").replacen(" 00 ", " 01 ", 1)), None);
+        assert_eq!(default_v6(&v6("00000003", "wlan0").replacen('0', "2", 1)), None);
         assert_eq!(default_v6("x"), None);
     }
 }

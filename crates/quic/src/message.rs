@@ -131,11 +131,8 @@ impl Message {
         message
     }
 
-    /// Reads a body. `None`: a type from a later version, to be skipped.
+    /// Reads a body, of at most [`MAX_BODY`]. `None`: a type from a later version, to be skipped.
     pub(crate) fn decode(kind: u8, body: &[u8]) -> Result<Option<Self>, MessageError> {
-        if body.len() > MAX_BODY {
-            return Err(MessageError::TooLong);
-        }
         let mut input = Reader { rest: body };
         Ok(Some(match kind {
             kind::HELLO => {
@@ -290,6 +287,30 @@ mod tests {
             }
         }
         assert_eq!(Message::decode(200, &[1, 2]), Ok(None));
+    }
+
+    #[test]
+    fn what_is_too_long_or_too_large_is_refused_or_cut() {
+        let Message::Hello(hello) = examples().remove(0) else { panic!("not a HELLO") };
+        let bytes = |hello: &Hello| Message::Hello(hello.clone()).encode()[3..].to_vec();
+        let decoded = |body: &[u8]| Message::decode(kind::HELLO, body);
+        let token = |len| Hello { token: vec![b'x'; len], ..hello.clone() };
+        assert_eq!(decoded(&bytes(&token(MAX_TOKEN))), Ok(Some(Message::Hello(token(MAX_TOKEN)))));
+        // A longer one is cut here, and refused from others. It begins after 28 bytes and its length.
+        assert_eq!(bytes(&token(MAX_TOKEN + 1)), bytes(&token(MAX_TOKEN)));
+        let mut longer = bytes(&token(MAX_TOKEN));
+        longer[28..30].copy_from_slice(&u16::try_from(MAX_TOKEN + 1).unwrap().to_be_bytes());
+        longer.insert(30, b'x');
+        assert_eq!(decoded(&longer), Err(MessageError::OutOfRange));
+        // Windows begin after 4 bytes.
+        for (place, window, fits) in [(4, (1 << 62) - 1, true), (4, 1_u64 << 62, false), (12, 1 << 62, false)] {
+            let mut body = bytes(&hello);
+            body[place..place + 8].copy_from_slice(&window.to_be_bytes());
+            assert_eq!(decoded(&body).is_ok(), fits, "{place} {window:#x}");
+        }
+        let close = [&[0, 0, 0, 1], &[b'x'; MAX_TEXT + 9][..]].concat();
+        let reason = "x".repeat(MAX_TEXT);
+        assert_eq!(Message::decode(kind::CLOSE, &close), Ok(Some(Message::Close { code: 1, reason })));
     }
 
     #[test]

@@ -286,3 +286,52 @@ impl Paths {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use manypath_session::Role;
+
+    use super::*;
+    use crate::config::TransportConfig;
+    use crate::settings;
+
+    /// A path with somebody who keeps it up, and the session without it.
+    fn kept_up(paths: &mut Paths, kept: bool) -> (u64, AbortHandle) {
+        let remote = SocketAddr::from(([192, 0, 2, 1], 4433));
+        let (name, cost, priority) = ("wlan0".to_owned(), 1.0, Priority::Normal);
+        let key = paths.add(NewPath { name, remote, cost, priority, kept });
+        let keeper = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        let entry = paths.entry_mut(key).unwrap();
+        entry.last_error = Some("nobody answers".to_owned());
+        entry.keeper = Some(keeper.clone());
+        (key, keeper)
+    }
+
+    #[tokio::test]
+    async fn nobody_keeps_a_path_up_that_was_removed() {
+        let transport = TransportConfig::default();
+        let mut session = settings::session(&transport, Role::Client, settings::limits(&transport), 8).unwrap();
+        let mut paths = Paths::default();
+        let (key, keeper) = kept_up(&mut paths, true);
+        assert_eq!(paths.find("wlan0"), Some(key));
+        paths.remove(Time::ZERO, &mut session, key);
+        tokio::task::yield_now().await;
+        assert!(keeper.is_finished());
+        assert_eq!(paths.find("wlan0"), None);
+        let stats = paths.stats(session.view());
+        assert_eq!((stats.len(), stats[0].state, &stats[0].last_error), (1, PathState::Removed, &None));
+        // Of a server's path nothing stays.
+        let (key, _) = kept_up(&mut paths, false);
+        paths.remove(Time::ZERO, &mut session, key);
+        assert_eq!(paths.entries.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn nobody_keeps_paths_up_when_the_session_is_over() {
+        let mut paths = Paths::default();
+        let (_, keeper) = kept_up(&mut paths, true);
+        assert!(paths.take_carriers().is_empty());
+        tokio::task::yield_now().await;
+        assert!(keeper.is_finished());
+    }
+}

@@ -386,6 +386,46 @@ mod tests {
         reports.on_acked(1);
         let (zero, one, two) = (PacketNumber(0), PacketNumber(1), PacketNumber(2));
         assert_eq!(fates(&reports), [Fate::Lost(zero), Fate::Lost(one), Fate::Acked(two)]);
+        assert!(reports.lock().under_way.is_empty());
+    }
+
+    #[test]
+    fn buffers_are_used_again_and_not_hoarded() {
+        let reports = Arc::new(Reports::default());
+        let waiting: Vec<Bytes> = (0..2 * SPARE).map(|_| reports.datagram(reports.buffer(), None)).collect();
+        drop(waiting);
+        assert_eq!(reports.lock().spare.len(), SPARE);
+        assert!(reports.buffer().is_empty());
+        assert_eq!(reports.lock().spare.len(), SPARE - 1);
+    }
+
+    #[tokio::test]
+    async fn the_driver_hears_of_what_becomes_of_records_and_of_a_new_size() {
+        let reports = Arc::new(Reports::default());
+        let mut controller = controller(&reports);
+        let now = Instant::now();
+        let told = async || {
+            tokio::select! {
+                biased;
+                () = reports.notify.notified() => true,
+                () = std::future::ready(()) => false,
+            }
+        };
+        for number in 0..2 {
+            write(&reports, Some(number));
+            controller.on_packet_sent(now, 1200, number);
+        }
+        controller.on_end_acks(now, 0, false, None);
+        assert!(!told().await, "nothing was acknowledged");
+        reports.on_acked(0);
+        controller.on_end_acks(now, 0, false, Some(0));
+        assert!(told().await);
+        controller.on_packet_lost(1200, 1, now);
+        controller.on_congestion_event(now, now, false, false, 1200, 1);
+        assert!(told().await);
+        controller.on_mtu_update(1400);
+        assert!(told().await);
+        assert!(!told().await);
     }
 
     #[test]
@@ -466,6 +506,11 @@ mod tests {
         let acked = (0..3).map(|record| Fate::Acked(PacketNumber(record)));
         assert_eq!(fates(&reports), acked.chain([Fate::Marked(PacketNumber(2))]).collect::<Vec<_>>());
         controller.on_congestion_event(now, now, false, false, 1200, 12);
+        assert_eq!(fates(&reports), []);
+        // What was acknowledged before a migration was not marked after it.
+        let mut migrated = controller.clone_box();
+        fates(&reports);
+        migrated.on_congestion_event(now, now, false, true, 0, 13);
         assert_eq!(fates(&reports), []);
     }
 

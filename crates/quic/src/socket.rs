@@ -82,3 +82,16 @@ fn new(address: SocketAddr) -> io::Result<Socket> {
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_another_family_is_named() {
+        let remote = SocketAddr::from(([127, 0, 0, 1], 4433));
+        let error = path(&Bind::Address(Ipv6Addr::LOCALHOST.into()), remote).unwrap_err();
+        assert_eq!(error.to_string(), "::1 and the server's 127.0.0.1 are of different families");
+        assert_eq!(source(&Bind::Any, remote).unwrap(), Ipv4Addr::LOCALHOST);
+    }
+}

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use manypath_core::{Duration, FlowId, SubflowId, Time};
 use manypath_session::{Received, Record, Session};
 
-use crate::carrier::{Carrier, MAX_QUEUED};
+use crate::carrier::MAX_QUEUED;
 use crate::code;
 use crate::error::CloseReason;
 use crate::flow_state::FlowState;
 use crate::paths::{Attached, Counters, Paths};
-use crate::reports::{Fate, News};
+use crate::reports::Fate;
 
 /// A timer that is this late was not looked at: the shortest silence that fails a path is 250 ms.
 const STANDSTILL: Duration = Duration::from_millis(50);
@@ -157,8 +157,8 @@ impl State {
     }
 
     /// Takes what became of a carrier's records.
-    pub(crate) fn on_news(&mut self, now: Time, id: SubflowId, carrier: &Carrier, news: &News) {
-        for fate in &news.fates {
+    pub(crate) fn on_fates(&mut self, now: Time, id: SubflowId, fates: &[Fate]) {
+        for fate in fates {
             match *fate {
                 Fate::Acked(packet) => self.session.on_acked(now, id, packet),
                 Fate::Lost(packet) => {
@@ -168,12 +168,12 @@ impl State {
                 Fate::Marked(packet) => self.session.on_ecn(now, id, packet),
             }
         }
-        if news.mtu_changed
-            && let Some(size) = carrier.connection.max_datagram_size()
-        {
-            tracing::debug!(path = self.paths.name(id), size, "datagram size");
-            self.session.set_max_datagram(id, manypath_core::Bytes::new(size as u64));
-        }
+    }
+
+    /// The datagrams of a carrier have another size now.
+    pub(crate) fn on_datagram_size(&mut self, id: SubflowId, size: usize) {
+        tracing::debug!(path = self.paths.name(id), size, "datagram size");
+        self.session.set_max_datagram(id, manypath_core::Bytes::new(size as u64));
     }
 
     fn counters(&mut self, id: SubflowId, count: impl FnOnce(&mut Counters)) {
@@ -218,5 +218,103 @@ impl Attached {
         if !self.outbox.is_empty() {
             self.carrier.send(&mut self.outbox);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::{Bytes as Size, SubflowState};
+    use manypath_session::{PathInit, Role};
+
+    use super::*;
+    use crate::config::TransportConfig;
+    use crate::settings;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    /// That lives 10 s without a path, and 100 s at most.
+    fn state() -> State {
+        let transport = TransportConfig::default();
+        let session = settings::session(&transport, Role::Server, settings::limits(&transport), 8).unwrap();
+        State::new(session, Duration::from_secs(10), Duration::from_secs(100))
+    }
+
+    /// Writes on a new flow, and has one packet of it leave on a new path at the time.
+    fn sending(state: &mut State, now: Time) -> SubflowId {
+        let path = state.session.add_path(now, PathInit::new(Size::new(1200))).unwrap();
+        let flow = state.session.open_flow().unwrap();
+        state.session.write(now, flow, 1000).unwrap();
+        while state.session.poll_transmit(now).is_some() {}
+        assert!(!state.session.view().get(path).unwrap().in_flight.is_zero());
+        path
+    }
+
+    fn ends_with(state: &State, now: Time) -> Option<CloseReason> {
+        state.reason_to_end(now).map(|(reason, _)| reason)
+    }
+
+    #[test]
+    fn a_session_that_never_gets_a_path_ends() {
+        let state = state();
+        assert_eq!(state.next_look(), Some(at(10)));
+        assert_eq!(ends_with(&state, at(9)), None);
+        assert_eq!(ends_with(&state, at(10)), Some(CloseReason::NoPath { linger: Duration::from_secs(10) }));
+    }
+
+    #[test]
+    fn a_session_with_a_path_ends_with_its_lifetime() {
+        let mut state = state();
+        state.pathless_since = None;
+        assert_eq!(state.next_look(), Some(at(100)));
+        assert_eq!(ends_with(&state, at(99)), None);
+        assert!(matches!(ends_with(&state, at(100)), Some(CloseReason::Server(_))));
+    }
+
+    #[test]
+    fn a_session_that_was_let_go_ends_when_everything_is_delivered_but_in_time() {
+        let mut state = state();
+        state.pathless_since = None;
+        state.finish_by = Some(at(20));
+        assert_eq!(ends_with(&state, at(1)), Some(CloseReason::Local { code: 0 }));
+        let flow = state.session.open_flow().unwrap();
+        state.session.write(at(1), flow, 100).unwrap();
+        assert_eq!(ends_with(&state, at(19)), None);
+        assert_eq!(state.next_look(), Some(at(20)));
+        assert_eq!(ends_with(&state, at(20)), Some(CloseReason::Local { code: 0 }));
+    }
+
+    #[test]
+    fn what_arrived_during_a_standstill_is_read_before_anybody_is_called_silent() {
+        let mut state = state();
+        let path = sending(&mut state, at(0));
+        let is_failed = |state: &State| state.session.view().get(path).unwrap().state == SubflowState::Failed;
+        state.run_timers(at(5));
+        assert!(!is_failed(&state));
+        assert_eq!(state.next_look(), Some(at(5) + TO_READ));
+        state.run_timers(at(5) + TO_READ);
+        assert!(is_failed(&state));
+    }
+
+    #[test]
+    fn a_timer_that_was_looked_at_a_moment_ago_is_no_standstill() {
+        let mut state = state();
+        let path = sending(&mut state, at(0));
+        state.looked = at(5);
+        state.run_timers(at(5) + STANDSTILL);
+        assert_eq!(state.session.view().get(path).unwrap().state, SubflowState::Failed);
+    }
+
+    #[test]
+    fn the_controller_hears_of_marks_and_the_session_of_the_size_of_datagrams() {
+        let mut state = state();
+        let path = sending(&mut state, at(0));
+        let window = |state: &State| state.session.view().get(path).unwrap().cwnd;
+        let before = window(&state);
+        state.on_fates(at(0), path, &[Fate::Marked(manypath_core::PacketNumber(0))]);
+        assert!(window(&state) < before);
+        state.on_datagram_size(path, 1400);
+        assert_eq!(state.session.view().get(path).unwrap().mss, Size::new(1400));
     }
 }

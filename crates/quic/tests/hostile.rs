@@ -12,13 +12,8 @@ use support::{LOOPBACK, client_config, pattern, server, transfer, within};
 
 async fn file_server(name: &str) -> (Files, Server) {
     let files = Files::new(name);
-    let server = server(ServerConfig {
-        identity: files.identity(),
-        handshake_timeout: Span::from_millis(1000),
-        max_half_open: 64,
-        ..ServerConfig::default()
-    })
-    .await;
+    let server =
+        server(ServerConfig { identity: files.identity(), max_half_open: 64, ..ServerConfig::default() }).await;
     (files, server)
 }
 
@@ -154,6 +149,10 @@ async fn malformed_messages_end_the_connection() {
         raw.tell(kind, &body).await;
         assert_eq!(within(raw.closed_with()).await, 0x08, "{kind} {body:02x?}");
     }
+    // One that is too long is not waited for.
+    let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+    raw.send.write_all(&[99, 0x10, 0x01]).await.unwrap();
+    assert_eq!(within(raw.closed_with()).await, 0x08);
     // Unknown messages are skipped.
     let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
     raw.tell(99, b"later").await;
@@ -167,10 +166,47 @@ async fn malformed_messages_end_the_connection() {
 
 #[tokio::test]
 async fn who_neither_opens_nor_joins_must_go() {
-    let (files, server) = file_server("half-open").await;
+    let files = Files::new("half-open");
+    let handshake_timeout = Span::from_secs(2);
+    let server =
+        server(ServerConfig { identity: files.identity(), handshake_timeout, ..ServerConfig::default() }).await;
     let idle = Raw::connect(server.local_addrs()[0], &files).await;
     assert_eq!(within(idle.closed_with()).await, 0x07);
     check_alive(&server).await;
+}
+
+/// What a future is worth now.
+async fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        value = future => Some(value),
+        () = std::future::ready(()) => None,
+    }
+}
+
+#[tokio::test]
+async fn there_is_credit_for_the_control_stream_and_for_nothing_else() {
+    let (files, server) = file_server("credit").await;
+    let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+    // The handshake has told what may be opened and sent.
+    assert!(now(raw.connection.open_bi()).await.is_none());
+    assert!(now(raw.connection.open_uni()).await.is_none());
+    assert_eq!(within(raw.send.write(&[0; 1 << 20])).await.unwrap(), 16 << 10);
+}
+
+#[tokio::test]
+async fn a_close_is_told_on_the_control_stream_and_heard_there() {
+    let (files, server) = file_server("close").await;
+    let (mut raw, _, told) = session(&server, &files).await;
+    told.close(7, "bye");
+    assert_eq!(within(raw.hear()).await, (5, b"\0\0\0\x07bye".to_vec()));
+    assert_eq!(within(raw.closed_with()).await, (1 << 32) + 7);
+    assert_eq!(within(told.closed()).await, CloseReason::Local { code: 7 });
+
+    let (mut raw, _, heard) = session(&server, &files).await;
+    raw.tell(5, b"\0\0\0\x09adieu").await;
+    assert_eq!(within(heard.closed()).await, CloseReason::Peer { code: 9, reason: "adieu".to_owned() });
+    assert_eq!(within(raw.closed_with()).await, 0);
 }
 
 #[tokio::test]

@@ -185,3 +185,55 @@ async fn a_session_ends_when_it_has_no_path_for_too_long() {
     assert!(matches!(client, manypath_quic::CloseReason::NoPath { .. }), "{client}");
     assert!(matches!(server, manypath_quic::CloseReason::NoPath { .. }), "{server}");
 }
+
+#[tokio::test]
+async fn a_session_that_has_a_path_left_does_not_end() {
+    let linger = manypath_core::Duration::from_millis(300);
+    let pair = pair(TransportConfig { linger, ..TransportConfig::default() }, &[0.0, 0.0]).await;
+    paths_up(&pair.client, 2).await;
+    pair.client.remove_path("path0").unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    transfer(&pair.client, &pair.server_side, &pattern(1 << 20, 14)).await;
+}
+
+#[tokio::test]
+async fn a_path_that_has_failed_makes_room_for_another() {
+    let server = support::server(manypath_quic::ServerConfig {
+        max_paths_per_session: 2,
+        ..manypath_quic::ServerConfig::default()
+    })
+    .await;
+    // Alike, so that both carry data and their ends learn of silence by it.
+    let (good, lame) = (relay(&server, 0.0), relay(&server, 0.0));
+    let config = support::client_config(&server, &[good.local_addr()]);
+    let (client, server_side) = within(async { tokio::join!(manypath_quic::connect(config), server.accept()) }).await;
+    let (client, server_side) = (client.unwrap(), server_side.unwrap());
+    let path = |name: &str, remote| PathConfig { remote: Some(remote), ..PathConfig::new(name, Bind::Any) };
+    client.add_path(path("lame", lame.local_addr())).unwrap();
+    paths_up(&client, 2).await;
+    let kept = server_side.stats().paths[0].name.clone();
+    lame.set_down(true);
+    // Until both ends know.
+    within(async {
+        let fails = |connection: &Connection| connection.stats().paths[1].state != PathState::Active;
+        while !fails(&client) || !fails(&server_side) {
+            transfer(&client, &server_side, &pattern(4 << 20, 15)).await;
+            transfer(&server_side, &client, &pattern(4 << 20, 16)).await;
+        }
+    })
+    .await;
+    let carried = carried(&client, 1);
+    client.add_path(path("new", good.local_addr())).unwrap();
+    paths_up(&client, 2).await;
+    within(async {
+        while client.stats().paths[2].id.is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let stats = client.stats();
+    assert_eq!((stats.paths[1].id, stats.paths[1].bytes_sent), (None, carried));
+    transfer(&client, &server_side, &pattern(1 << 20, 17)).await;
+    let paths = server_side.stats().paths;
+    assert_eq!((paths.len(), &paths[0].name), (2, &kept), "{paths:#?}");
+}

@@ -31,6 +31,35 @@ async fn a_wrong_fingerprint() {
     assert!(error.to_string().contains(&server.fingerprint().to_string()), "{error}");
 }
 
+/// What is hopeless is so on every path: the other one comes up when the first has failed for good.
+#[tokio::test]
+async fn a_wrong_fingerprint_on_one_path() {
+    let (right, wrong) = (server(ServerConfig::default()).await, listener(&Files::new("wrong"), b"manypath/1"));
+    let late = support::relay(&right, 0.0);
+    late.set_down(true);
+    let config = client_config(&right, &[wrong.local_addr().unwrap(), late.local_addr()]);
+    let later = async {
+        assert!(wrong.accept().await.unwrap().await.is_err());
+        late.set_down(false);
+    };
+    let (client, ()) = within(async { tokio::join!(connect(config), later) }).await;
+    let paths = client.unwrap().stats().paths;
+    assert!(paths[0].last_error.as_ref().is_some_and(|error| error.contains("shows the certificate")), "{paths:#?}");
+}
+
+#[tokio::test]
+async fn another_congestion_controller() {
+    for allow_choice in [true, false] {
+        let server = server(ServerConfig { allow_choice, ..ServerConfig::default() }).await;
+        let mut config = client_config(&server, &[server.local_addrs()[0]]);
+        config.wish.cc = Some("bbr".parse().unwrap());
+        let (client, session) = within(async { tokio::join!(connect(config), server.accept()) }).await;
+        let (_client, session) = (client.unwrap(), session.unwrap());
+        // The server's own, which is CUBIC, is clocked by acknowledgements.
+        assert_eq!(session.stats().paths[0].pacing.is_some(), allow_choice);
+    }
+}
+
 #[tokio::test]
 async fn a_wrong_token_and_a_missing_one() {
     let server = server(ServerConfig { token: Some("open sesame".to_owned()), ..ServerConfig::default() }).await;
@@ -68,21 +97,28 @@ async fn another_version() {
     let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
     raw.tell(1, &[&[0, 2][..], &[0; 32]].concat()).await;
     assert_eq!(within(raw.closed_with()).await, 0x02);
+    let mut raw = Raw::connect(server.local_addrs()[0], &files).await;
+    raw.tell(2, &[&[0, 2][..], &[0; 66]].concat()).await;
+    assert_eq!(within(raw.closed_with()).await, 0x02);
 }
 
-#[tokio::test]
-async fn a_server_that_speaks_something_else() {
-    let files = Files::new("something-else");
+/// A listener with this protocol's name that is made by hand.
+fn listener(files: &Files, alpn: &[u8]) -> noq::Endpoint {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ServerConfig::builder_with_provider(provider);
     let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).unwrap().with_no_client_auth();
     let chain = rustls::pki_types::pem::PemObject::pem_file_iter(&files.cert).unwrap().map(Result::unwrap).collect();
     let key = rustls::pki_types::pem::PemObject::from_pem_file(&files.key).unwrap();
     let mut tls = builder.with_single_cert(chain, key).unwrap();
-    tls.alpn_protocols = vec![b"h3".to_vec()];
+    tls.alpn_protocols = vec![alpn.to_vec()];
     let crypto = noq::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
     let config = noq::ServerConfig::with_crypto(std::sync::Arc::new(crypto));
-    let endpoint = noq::Endpoint::server(config, std::net::SocketAddr::from(support::LOOPBACK)).unwrap();
+    noq::Endpoint::server(config, std::net::SocketAddr::from(support::LOOPBACK)).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_something_else() {
+    let endpoint = listener(&Files::new("something-else"), b"h3");
     let address = endpoint.local_addr().unwrap();
     tokio::spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
@@ -92,6 +128,62 @@ async fn a_server_that_speaks_something_else() {
     let trust = Trust::Fingerprint(Fingerprint([0; 32]));
     let error = refusal(ClientConfig::new(address, trust)).await;
     assert!(matches!(error, PathError::Version { .. }), "{error}");
+}
+
+/// A server that answers HELLO with this version, and JOIN with a proof that is none. Tells the codes that clients close with.
+async fn impostor(files: &Files, version: u8) -> (ClientConfig, tokio::sync::mpsc::UnboundedReceiver<u64>) {
+    let endpoint = listener(files, b"manypath/1");
+    let certificate: rustls::pki_types::CertificateDer<'_> =
+        rustls::pki_types::pem::PemObject::from_pem_file(&files.cert).unwrap();
+    let trust = Trust::Fingerprint(Fingerprint::of_certificate(&certificate));
+    let config = ClientConfig::new(endpoint.local_addr().unwrap(), trust);
+    let (told, codes) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let told = told.clone();
+            tokio::spawn(async move {
+                let connection = incoming.await.unwrap();
+                let (mut send, mut recv) = connection.accept_bi().await.unwrap();
+                let mut head = [0; 3];
+                recv.read_exact(&mut head).await.unwrap();
+                let windows = [&[0, 0, 0, 0, 1, 0, 0, 0][..], &[0, 0, 0, 0, 1, 0, 0, 0], &[0, 0, 1, 0]].concat();
+                let answer = match head[0] {
+                    1 => [&[3, 0, 48, 0, version, 0, 0], &[8; 16][..], &windows, &[0, 0, 0, 8, 0, 0, 0xff, 0]].concat(),
+                    _ => [&[4, 0, 32][..], &[0; 32]].concat(),
+                };
+                send.write_all(&answer).await.unwrap();
+                if let noq::ConnectionError::ApplicationClosed(close) = connection.closed().await {
+                    let _ = told.send(close.error_code.into_inner());
+                }
+            });
+        }
+    });
+    (config, codes)
+}
+
+#[tokio::test]
+async fn a_server_of_another_version() {
+    let (config, _) = impostor(&Files::new("newer"), 2).await;
+    let error = refusal(config).await;
+    assert!(matches!(error, PathError::Version { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_prove_that_the_session_is_its_own() {
+    let (mut config, mut codes) = impostor(&Files::new("impostor"), 1).await;
+    let path = |name: &str| manypath_quic::PathConfig::new(name, manypath_quic::Bind::Any);
+    config.paths = ["one", "other"].map(path).to_vec();
+    let client = within(connect(config)).await.unwrap();
+    assert_eq!(within(codes.recv()).await, Some(0x06));
+    within(async {
+        while !client.stats().paths.iter().any(|path| {
+            path.last_error.as_ref().is_some_and(|error| error.contains("its proof of the session is wrong"))
+        }) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert_eq!(client.stats().paths.iter().filter(|path| path.id.is_some()).count(), 1);
 }
 
 #[tokio::test]
@@ -111,19 +203,19 @@ async fn more_sessions_than_allowed() {
     let server = server(ServerConfig { max_sessions: 1, ..ServerConfig::default() }).await;
     let config = || client_config(&server, &[server.local_addrs()[0]]);
     let first = within(connect(config())).await.unwrap();
-    let hurried = ClientConfig { connect_timeout: Span::from_millis(700), ..config() };
+    let hurried = ClientConfig { connect_timeout: Span::from_secs(3), ..config() };
     let begun = std::time::Instant::now();
     let error = within(connect(hurried)).await.unwrap_err();
     assert!(matches!(error, ConnectError::Timeout { .. }), "{error}");
     assert!(error.to_string().contains("is full: the server has as many sessions as it takes"), "{error}");
-    assert!(begun.elapsed() >= Duration::from_millis(700), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
     // Who has more time comes in when there is room.
     let leaving = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         first.close(0, "");
     };
     let (second, ()) = within(async { tokio::join!(connect(config()), leaving) }).await;
-    second.unwrap();
+    assert_eq!(second.unwrap().stats().paths[0].last_error, None);
 }
 
 /// From another address a client comes in, and from this one when the strangers' time is up.

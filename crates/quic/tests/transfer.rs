@@ -22,6 +22,9 @@ async fn bytes_cross_two_paths_both_ways() {
     assert_eq!(stats.written, Bytes::new(8 << 20));
     assert_eq!(stats.received, Bytes::new(4 << 20));
     assert!(stats.paths.iter().all(|path| path.bytes_sent > Bytes::new(64 << 10)), "{stats:#?}");
+    let by_paths: Bytes = stats.paths.iter().map(|path| path.bytes_received).sum();
+    assert_eq!(by_paths, stats.received + stats.received_again);
+    assert!(stats.paths.iter().map(|path| path.records_received).sum::<u64>() > 4 << 20 >> 11, "{stats:#?}");
 }
 
 #[tokio::test]
