@@ -90,6 +90,8 @@ struct ascent {
 	u32 decisions;
 	u32 pad;
 	struct monitor monitor;
+	/* Of the call under way: on the stack older kernels have no room left for it. */
+	struct report report;
 };
 
 INLINE real real_clamp(real x, real low, real high)
@@ -593,7 +595,6 @@ INLINE void ascent_join(struct ascent *ascent)
 INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, real others)
 {
 	real min_slope = real_of_ppm(tunables.min_slope_ppm);
-	struct report report = {};
 
 	if (ascent->silent_since_us)
 		ascent_on_heard(ascent, path);
@@ -603,8 +604,9 @@ INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, r
 		monitor_sample(&ascent->monitor, path);
 	ascent_advance(ascent, path);
 	ascent_ease(ascent, min_slope);
-	if (monitor_report(&ascent->monitor, path, min_slope, &report) && report.epoch == ascent->epoch)
-		ascent_report(ascent, path, &report, others);
+	if (monitor_report(&ascent->monitor, path, min_slope, &ascent->report) &&
+	    ascent->report.epoch == ascent->epoch)
+		ascent_report(ascent, path, &ascent->report, others);
 }
 
 /* A timeout: halves the rate, as Vivace's release does. What comes after it is slow start from there. */
