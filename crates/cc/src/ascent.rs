@@ -13,8 +13,8 @@
 //!   back. But one that lost 30% shows that the rate is too high, the more so as less was sent: the rate is halved and probed
 //!   anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up the connection, and with it
 //!   its own intervals, keeps its rate for good.
-//! - A timeout halves the rate and probes anew, as Vivace's release does; those that follow while nothing is heard may count, too. When a subflow that had failed is used again, its
-//!   capacity is unknown: slow start, from that rate.
+//! - A timeout halves the rate and probes anew, as Vivace's release does; those that follow while nothing is heard may count,
+//!   too. When a subflow that had failed is used again, its capacity is unknown: slow start, from that rate.
 
 use manypath_core::{Bytes, Duration, Rate, SubflowView, Time};
 use rand_core::Rng;
@@ -360,7 +360,7 @@ impl Ascent {
             Brake::Any => report.rate * (1.0 - report.loss),
             Brake::Held => f64::INFINITY,
         };
-        self.base = lower.min(delivered).max(self.least(others));
+        self.base = lower.min(delivered);
         self.probe(now, others);
     }
 
@@ -406,7 +406,7 @@ impl Ascent {
 
     /// Slow start ends.
     fn go_back(&mut self, now: Time, report: &Report<Role>, previous: Option<Sample>, others: f64) {
-        self.base = self.known_to_fit(report, previous).max(self.least(others));
+        self.base = self.known_to_fit(report, previous);
         self.probe(now, others);
     }
 

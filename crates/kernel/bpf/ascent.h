@@ -346,7 +346,7 @@ INLINE real ascent_known_to_fit(const struct ascent *ascent, const struct report
 /* Slow start ends. */
 INLINE void ascent_go_back(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
-	ascent->base = real_max(ascent_known_to_fit(ascent, report), ascent_least(ascent, others));
+	ascent->base = ascent_known_to_fit(ascent, report);
 	ascent_probe(ascent, path, others);
 }
 
@@ -373,7 +373,7 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 		lower = real_min(lower, arrived);
 	if (tunables.brake == BRAKE_ANY)
 		lower = real_min(lower, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
-	ascent->base = real_max(lower, ascent_least(ascent, others));
+	ascent->base = lower;
 	ascent_probe(ascent, path, others);
 }
 
