@@ -115,8 +115,7 @@ pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {
     let parameters = row.map_or(&[][..], |row| row.parameters);
     FOR_REAL_PATHS.iter().fold(cc, |cc, &(key, value)| {
         let is_known = parameters.iter().any(|parameter| parameter.name == key);
-        let is_chosen = cc.params.iter().any(|(chosen, _)| chosen == key);
-        if is_known && !is_chosen { cc.with(key, value) } else { cc }
+        if is_known { cc.with_default(key, value) } else { cc }
     })
 }
 

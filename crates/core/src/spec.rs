@@ -99,6 +99,12 @@ impl AlgorithmSpec {
         self.params.push((key.to_owned(), value.to_owned()));
         self
     }
+
+    /// The same with a parameter in place of the algorithm's default, unless it has one.
+    #[must_use]
+    pub fn with_default(self, key: &str, value: &str) -> Self {
+        if self.params.iter().any(|(chosen, _)| chosen == key) { self } else { self.with(key, value) }
+    }
 }
 
 impl FromStr for AlgorithmSpec {
@@ -223,6 +229,12 @@ mod tests {
         for text in ["mpcc-latency", "mp-ol:n=5,d=0.5", "uni-mptcp:weights=1/0.2", "tccc+", "e-nmcc+"] {
             assert_eq!(text.parse::<AlgorithmSpec>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_default_gives_way_to_what_is_chosen() {
+        let with = |text: &str| text.parse::<AlgorithmSpec>().unwrap().with_default("n", "7").to_string();
+        assert_eq!((with("x"), with("x:n=5")), ("x:n=7".to_owned(), "x:n=5".to_owned()));
     }
 
     #[test]

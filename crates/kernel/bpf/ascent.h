@@ -9,11 +9,10 @@
 #ifndef MANYPATH_ASCENT_H
 #define MANYPATH_ASCENT_H
 
-#include "ascent_config.h"
 #include "layout.h"
+#include "momentum.h"
 #include "monitor.h"
-#include "power.h"
-#include "tunables.h"
+#include "utility.h"
 
 /* How often slow start repeats an interval before it goes back (MPCC's release). */
 #define MAX_REPEATS 2
@@ -27,28 +26,6 @@
 #define MIN_TIMEOUT 200000
 /* RTT slope (millionths of s/s) from which on a queue grows, and losses are no chance. */
 #define QUEUE_GROWS_PPM 250000
-
-/*
- * Functions that are SHARED are checked by the verifier for themselves, for any arguments: they ask for pointers that are not
- * null, and return a word.
- */
-
-/* A rate and what came of it. */
-struct sample {
-	real rate;
-	real loss;
-	struct sreal slope;
-};
-
-/* What step sizes remember of earlier decisions. A decision is a move, or to stay where probing found none. */
-struct momentum {
-	/* -1, 1, or 0 for staying; meaningless before the first decision. */
-	s32 direction;
-	u32 has_decided;
-	u32 amplifier;
-	u32 bound;
-	u32 swing;
-};
 
 enum ascent_phase { SLOW_START, PROBING, MOVING };
 
@@ -97,154 +74,6 @@ struct ascent {
 INLINE real real_clamp(real x, real low, real high)
 {
 	return real_min(real_max(x, low), high);
-}
-
-/* Units of the utility's rate in one Mbit/s. */
-INLINE real utility_scale(void)
-{
-	return real_of(tunables.units == UNITS_BYTES ? 125000 : 1);
-}
-
-/* MPCC eq. 2: T^0.9 - b T loss - g T slope, T the total rate (s7.1 gives the exponent). */
-SHARED u32 utility_into(struct sreal *utility, const struct sample *sample, real others)
-{
-	struct sreal reward, loss, delay;
-	real total;
-
-	if (!utility || !sample)
-		return 0;
-	total = real_mul(real_add(sample->rate, others), utility_scale());
-	reward = positive(real_power(total, 9, 10));
-	loss = positive(real_mul(real_mul(total, sample->loss), real_of_ppm(tunables.loss_weight_ppm)));
-	delay = sreal_scale(sample->slope, real_mul(total, real_of_ppm(tunables.latency_weight_ppm)));
-
-	*utility = sreal_sub(sreal_sub(reward, loss), delay);
-	return 0;
-}
-
-INLINE struct sreal utility_of(const struct sample *sample, real others)
-{
-	struct sreal utility = {};
-
-	utility_into(&utility, sample, others);
-	return utility;
-}
-
-/* Change of utility per unit of rate between two samples; zero if the rates are equal. */
-INLINE struct sreal utility_gradient(const struct sample *from, const struct sample *to, real others)
-{
-	struct sreal distance = sreal_sub(positive(to->rate), positive(from->rate));
-	struct sreal change = sreal_sub(utility_of(to, others), utility_of(from, others));
-	struct sreal gradient = sreal_divide(change, real_mul(distance.size, utility_scale()));
-
-	return distance.negative ? sreal_negate(gradient) : gradient;
-}
-
-/* Whether a gradient points where the last decision went. */
-INLINE bool momentum_agrees(const struct momentum *momentum, s32 direction)
-{
-	return direction * momentum->direction > 0;
-}
-
-/* A queue takes what is sent too fast: the next step is as if it were the first. */
-INLINE void momentum_calm(struct momentum *momentum)
-{
-	momentum->amplifier = 0;
-	momentum->bound = 0;
-}
-
-/* A gradient points elsewhere than the last decision: steps begin small again. */
-INLINE void momentum_turn(struct momentum *momentum)
-{
-	momentum_calm(momentum);
-	if (momentum->has_decided && momentum->swing < tunables.swing)
-		momentum->swing++;
-}
-
-INLINE void momentum_decide(struct momentum *momentum, s32 direction)
-{
-	momentum->direction = direction;
-	momentum->has_decided = 1;
-}
-
-/* The largest step after the bound was widened `notches` times. */
-INLINE real bound_at(u32 notches, real total)
-{
-	real notch = real_mul(real_of(notches), real_of_ppm(tunables.bound_step_ppm));
-
-	return real_mul(real_add(real_of_ppm(tunables.bound_ppm), notch), total);
-}
-
-/* The fewest notches, but not more than now, whose bound holds the step (Vivace s4.3). */
-INLINE u32 fewest_notches(real wanted, u32 now, real total)
-{
-	real least = bound_at(0, total), notches;
-	u64 whole;
-
-	if (wanted <= least)
-		return 0;
-	notches = real_div(real_sub(wanted, least), real_mul(real_of_ppm(tunables.bound_step_ppm), total));
-	whole = real_floor(notches);
-	whole += real_of(whole) < notches;
-	return whole < now ? (u32)whole : now;
-}
-
-/* The factor of this step; it grows while the direction stays and no swing is held. */
-INLINE u64 momentum_amplified(struct momentum *momentum, bool goes_on)
-{
-	u64 n = (u64)momentum->amplifier + 1;
-	bool swings = goes_on && momentum->swing;
-
-	if (swings)
-		momentum->swing--;
-	/* MPCC's release grows after the step. */
-	if (tunables.steps != STEPS_PAPER) {
-		if (goes_on && !swings)
-			momentum->amplifier += 2;
-		return n;
-	}
-	/* Vivace s4.3: m(n) = n up to 3, 2n - 3 beyond; n counts this decision. */
-	if (!swings || !momentum->amplifier)
-		momentum->amplifier++;
-	n = momentum->amplifier;
-	return n > 3 ? 2 * n - 3 : n;
-}
-
-/* The change bound cuts a step, and widens or narrows. */
-INLINE real momentum_bounded(struct momentum *momentum, real wanted, real total, bool goes_on)
-{
-	real bound = bound_at(momentum->bound, total);
-
-	if (wanted > bound) {
-		/* MPCC's release begins again without a notch after a turn that was cut. */
-		momentum->bound += goes_on || tunables.steps == STEPS_PAPER;
-		return bound;
-	}
-	if (tunables.steps == STEPS_PAPER)
-		momentum->bound = fewest_notches(wanted, momentum->bound, total);
-	else if (momentum->bound)
-		momentum->bound--;
-	return wanted;
-}
-
-/* Decides to follow a gradient of this size: the size of the step at own rate `own` and total rate `total`. */
-SHARED real momentum_step(struct momentum *momentum, s32 direction, real gradient, real own, real total)
-{
-	real wanted;
-	bool goes_on;
-
-	if (!momentum)
-		return 0;
-	goes_on = momentum_agrees(momentum, direction);
-	if (!goes_on)
-		momentum_turn(momentum);
-	momentum_decide(momentum, direction);
-	wanted = real_mul(real_of_ppm(tunables.theta_ppm), gradient);
-	wanted = real_mul(wanted, real_of(momentum_amplified(momentum, goes_on)));
-	/* The release's order: the smallest step may exceed the bound. */
-	wanted = real_max(momentum_bounded(momentum, wanted, total, goes_on), real_of_ppm(tunables.min_step_ppm));
-	/* At most half of the own rate, so that rates stay positive (MPCC's release). */
-	return real_min(wanted, real_shift(own, -1));
 }
 
 /* Opens an interval. MPCC s5.2, "rate-publication points": the rate is published as it begins. */
@@ -410,18 +239,6 @@ SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, s
 		ascent_go_back(ascent, path, report, others);
 	}
 	return 0;
-}
-
-/* The mean of two samples at one rate: utilities are linear in loss and slope. */
-INLINE struct sample sample_mean(const struct sample *a, const struct sample *b)
-{
-	struct sreal slopes = sreal_add(a->slope, b->slope);
-
-	return (struct sample){
-		.rate = real_shift(real_add(a->rate, b->rate), -1),
-		.loss = real_shift(real_add(a->loss, b->loss), -1),
-		.slope = { real_shift(slopes.size, -1), slopes.negative },
-	};
 }
 
 /* A result of a probing round. Decides when all are in. */

@@ -30,7 +30,8 @@ enum { false, true };
 
 #define INLINE static inline __attribute__((always_inline))
 #ifdef __bpf__
-/* Global to the verifier, which checks it once for all calls. */
+/* Global to the verifier, which checks it once for all calls, whatever its arguments: so it asks for pointers that are not null, and returns
+ * a word. */
 #define SHARED __attribute__((noinline))
 #else
 #define SHARED static inline __attribute__((unused))

@@ -137,7 +137,8 @@ impl Loaded {
     }
 }
 
-/// Parameters of MPCC's release, with which its paper was measured on Linux, where the kernel's defaults are others (bpf/mpcc.h).
+/// MPCC's parameters in runs of experiments, where the kernel's defaults are others (bpf/mpcc.h): those that scenarios have, but slow
+/// start of the release, with which the paper was measured on Linux.
 const AS_MEASURED: [(&str, &str); 5] =
     [("slow-start", "release"), ("brake", "held"), ("queue", "ignored"), ("timeout", "halve"), ("min-share", "0")];
 
@@ -146,9 +147,7 @@ fn as_measured(cc: AlgorithmSpec) -> AlgorithmSpec {
     if !cc.name.starts_with("mpcc-") {
         return cc;
     }
-    AS_MEASURED.iter().fold(cc, |cc, &(key, value)| {
-        if cc.params.iter().any(|(chosen, _)| chosen == key) { cc } else { cc.with(key, value) }
-    })
+    AS_MEASURED.iter().fold(cc, |cc, (key, value)| cc.with_default(key, value))
 }
 
 impl Drop for Loaded {
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn mpcc_is_its_release_unless_chosen() {
+    fn mpcc_has_the_parameters_of_experiments_unless_chosen() {
         let as_loaded = |text: &str| as_measured(text.parse().unwrap()).to_string();
         assert_eq!(
             as_loaded("mpcc-loss:queue=heeded"),
