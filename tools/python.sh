@@ -16,7 +16,8 @@ tools/needs.sh python || skip 'for want of the packages above'
 
 target=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
 venv=$target/python-tests
-wanted=$({ "$python" --version; cat python/requirements-test.txt; } | sha256sum)
+# Scripts in it name the place where it was made.
+wanted=$({ echo "$venv"; "$python" --version; cat python/requirements-test.txt; } | sha256sum)
 if [ "$(cat "$venv/made-of" 2>/dev/null)" != "$wanted" ]; then
     rm -rf "$venv"
     "$python" -m venv "$venv"
