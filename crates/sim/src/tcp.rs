@@ -15,8 +15,10 @@
 //! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
 //!   recovery begins no more until all of it has been acknowledged.
 //!
-//! Choices: sequence numbers count segments, which are never cut anew. The acknowledgement of a segment that was sent twice
-//! measures no round trip (Karn), yet ends the backoff, and then its time stamp measures one (RFC 7323 s4). The granularity `G`
+//! With SACK and RACK, what left in an episode and is lost begins the next one when that ends (RFC 6675 s5).
+//!
+//! Choices: sequence numbers count segments, which are never cut anew. Where an acknowledgement advances over nothing but segments
+//! that left twice, its time stamp measures the round trip (RFC 7323 s4), as Linux has it, since these cannot (Karn). The granularity `G`
 //! of RFC 6298 is the time for which a receiver may delay an acknowledgement, since a shorter patience would time out on a
 //! lone segment. With NewReno a duplicate acknowledgement takes one segment out of the pipe, which is what RFC 6582's inflated
 //! window comes to; it is the segment that arrived, so that a timeout repeats only what has not.
@@ -180,8 +182,10 @@ impl Sender {
         let mut marks = marked;
         let advanced = cumulative > self.base;
         let mut sample = None;
-        if advanced && self.timeouts > 0 {
-            // The end of the backoff. Without a sample the timer would return to what may just have proved too short.
+        let acked = usize::try_from(cumulative.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let tells_nothing = |held: &Segment| held.repeated || held.whereabouts != Whereabouts::InFlight;
+        if advanced && self.segments.iter().take(acked).all(tells_nothing) {
+            // Else the timer would stay with what may just have proved too short, as after an outage.
             let echo = SendTime(u32::try_from(ack.timing).unwrap_or(0)).elapsed(now);
             fate(PacketNumber::default(), Fate::Measured(echo));
             sample = Some(echo);
@@ -261,12 +265,34 @@ impl Sender {
             Phase::Recovery if over => {
                 self.phase = Phase::Open;
                 fate(PacketNumber::default(), Fate::Recovered);
+                self.recover_again(now, fate);
             }
-            Phase::TimedOut if over => self.phase = Phase::Open,
+            Phase::TimedOut if over => {
+                self.phase = Phase::Open;
+                self.recover_again(now, fate);
+            }
             // RFC 6582 s3.2 step 3: a partial acknowledgement ends at the next hole.
             Phase::Recovery if new_reno => self.lose(now, self.base, fate),
             _ => {}
         }
+    }
+
+    /// An episode is over. RFC 6675 s5: what left in it and was lost, too, begins the next one.
+    fn recover_again(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
+        let missing = |held: &&Segment| {
+            held.whereabouts == Whereabouts::Lost || held.repeated && held.whereabouts == Whereabouts::InFlight
+        };
+        if let Some(first) = self.segments.iter().find(missing).map(|held| held.last) {
+            self.begin_recovery(now, first, fate);
+        }
+    }
+
+    fn begin_recovery(&mut self, now: Time, packet: PacketNumber, fate: &mut impl FnMut(PacketNumber, Fate)) {
+        self.phase = Phase::Recovery;
+        self.recover = self.base + self.segments.len() as u64;
+        self.began = now;
+        self.partial = false;
+        fate(packet, Fate::BeginsRecovery);
     }
 
     fn detect_losses(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
@@ -307,20 +333,16 @@ impl Sender {
     /// so does one that left again since the last began.
     fn lose(&mut self, now: Time, number: u64, fate: &mut impl FnMut(PacketNumber, Fate)) {
         let index = usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
-        let next = self.base + self.segments.len() as u64;
         let Some(segment) = self.segments.get_mut(index) else { return };
         if segment.whereabouts != Whereabouts::InFlight || segment.repeated && self.config.recovery != Recovery::Rack {
             return;
         }
         segment.whereabouts = Whereabouts::Lost;
         let packet = segment.last;
-        let again = segment.repeated && segment.sent_at > self.began;
+        // What is lost first leaves again at the moment when the episode begins.
+        let again = segment.repeated && segment.sent_at >= self.began;
         if self.phase == Phase::Open || self.phase == Phase::Recovery && again {
-            self.phase = Phase::Recovery;
-            self.recover = next;
-            self.began = now;
-            self.partial = false;
-            fate(packet, Fate::BeginsRecovery);
+            self.begin_recovery(now, packet, fate);
         }
         fate(packet, Fate::Lost);
     }

@@ -30,12 +30,14 @@ fn flight(recovery: Recovery, count: u64) -> Sender {
     sender
 }
 
-/// What the sender makes of an acknowledgement of everything below `cumulative` and of blocks.
+/// What the sender makes of an acknowledgement of everything below `cumulative` and of blocks, but for round trips.
 fn acked(sender: &mut Sender, now: Time, cumulative: u64, blocks: &[(u64, u64)]) -> Vec<(u64, Fate)> {
-    echoed(sender, now, 0, cumulative, blocks)
+    let mut fates = echoed(sender, now, 0, cumulative, blocks);
+    fates.retain(|(_, fate)| !matches!(fate, Fate::Measured(_)));
+    fates
 }
 
-/// The same, with the time stamp of what left at so many milliseconds.
+/// All that it makes of it, with the time stamp of what left at so many milliseconds.
 fn echoed(sender: &mut Sender, now: Time, left_at: u64, cumulative: u64, blocks: &[(u64, u64)]) -> Vec<(u64, Fate)> {
     let mut ack = CarrierAck::blank();
     ack.timing = left_at * 1000;
@@ -341,6 +343,69 @@ fn after_a_timeout_no_recovery_begins_before_all_of_it_is_acknowledged() {
     assert_eq!(fates, [(0, Fate::Measured(ms(20))), (13, Fate::Acked)]);
 }
 
+/// RFC 7323 s4: what left twice is measured by its time stamp, unless something else is acknowledged that left once.
+#[test]
+fn what_left_twice_measures_a_round_trip_by_its_time_stamp() {
+    let mut sender = flight(Recovery::Sack, 6);
+    acked(&mut sender, at(20), 0, &[(1, 5)]);
+    sender.on_sent(at(20), PacketNumber(6), Some(PacketNumber(0)));
+    assert_eq!(echoed(&mut sender, at(70), 20, 5, &[]), [(0, Fate::Measured(ms(50))), (6, Fate::Acked)]);
+    assert_eq!(sender.rtt.srtt(), Some(ms(20) * 7 / 8 + ms(50) / 8));
+    let mut sender = flight(Recovery::Sack, 6);
+    acked(&mut sender, at(20), 0, &[(1, 5)]);
+    sender.on_sent(at(20), PacketNumber(6), Some(PacketNumber(0)));
+    let fates = echoed(&mut sender, at(70), 20, 6, &[]);
+    assert_eq!(fates, [(6, Fate::Acked), (5, Fate::Acked), (0, Fate::Recovered)]);
+}
+
+/// RFC 6675 s5: what is known of losses is kept when an episode ends, and the next one begins at once.
+#[test]
+fn what_left_in_an_episode_and_is_lost_begins_the_next_when_it_ends() {
+    for recovery in [Recovery::Sack, Recovery::Rack] {
+        for again in [false, true] {
+            let mut sender = flight(recovery, 5);
+            let fates = acked(&mut sender, at(20), 0, &[(1, 5)]);
+            assert_eq!(fates[4..], [(0, Fate::BeginsRecovery), (0, Fate::Lost)]);
+            for packet in 5..9 {
+                sender.on_sent(at(20), PacketNumber(packet), None);
+            }
+            sender.on_sent(at(21), PacketNumber(9), Some(PacketNumber(0)));
+            let fates = acked(&mut sender, at(40), 0, &[(6, 9), (1, 5)]);
+            assert_eq!(fates[3..], [(5, Fate::Lost)], "the episode is that of its window");
+            if again {
+                sender.on_sent(at(40), PacketNumber(10), Some(PacketNumber(5)));
+            }
+            let last = if again { 10 } else { 5 };
+            let fates = acked(&mut sender, at(41), 5, &[(6, 9)]);
+            assert_eq!(fates, [(9, Fate::Acked), (0, Fate::Recovered), (last, Fate::BeginsRecovery)]);
+            if !again {
+                sender.on_sent(at(41), PacketNumber(10), Some(PacketNumber(5)));
+            }
+            let fates = acked(&mut sender, at(61), 9, &[]);
+            assert_eq!(fates, [(10, Fate::Acked), (0, Fate::Recovered)], "once");
+        }
+    }
+}
+
+/// And so after a timeout.
+#[test]
+fn what_left_after_a_timeout_and_is_lost_begins_an_episode_when_the_rest_has_arrived() {
+    let mut sender = flight(Recovery::Rack, 2);
+    assert_eq!(timed_out(&mut sender, at(1_000)).len(), 1);
+    for again in 0..2 {
+        sender.on_sent(at(1_000), PacketNumber(2 + again), Some(PacketNumber(again)));
+    }
+    sender.on_sent(at(1_001), PacketNumber(4), None);
+    sender.on_sent(at(1_002), PacketNumber(5), None);
+    let fates = acked(&mut sender, at(1_022), 0, &[(3, 4)]);
+    assert_eq!(fates[1..], [(2, Fate::Lost), (3, Fate::Lost), (4, Fate::Lost)]);
+    for again in 0..2 {
+        sender.on_sent(at(1_022), PacketNumber(6 + again), Some(PacketNumber(again)));
+    }
+    let fates = acked(&mut sender, at(1_042), 2, &[(3, 4)]);
+    assert_eq!(fates, [(6, Fate::Acked), (7, Fate::Acked), (4, Fate::BeginsRecovery)]);
+}
+
 #[test]
 fn a_mark_is_charged_to_a_segment_that_was_under_way() {
     let mut sender = flight(Recovery::Sack, 3);
@@ -368,7 +433,8 @@ fn by_time_the_second_loss_of_a_segment_is_found_without_a_timeout() {
     // Three later ones have arrived a round trip after it left.
     assert_eq!(fates[..3], arrived);
     assert_eq!(fates[3..], [(1, Fate::BeginsRecovery), (1, Fate::Lost)]);
-    sender.on_sent(at(21), PacketNumber(6), Some(PacketNumber(1)));
+    // At the very moment that its loss is known, as in a simulation.
+    sender.on_sent(at(20), PacketNumber(6), Some(PacketNumber(1)));
     sender.on_sent(at(22), PacketNumber(7), None);
     assert_eq!(acked(&mut sender, at(30), 1, &[(2, 6)]), [(5, Fate::Acked)], "it had left before");
     // A segment that left after the second try has arrived: that one is lost too, which is another episode.
