@@ -138,6 +138,10 @@ impl Connection {
         self.handle.engine.close(code, reason);
     }
 
+    pub(crate) fn is_over(&self) -> bool {
+        self.handle.engine.is_over()
+    }
+
     /// Waits until the connection is over and the peer was told.
     pub async fn closed(&self) -> CloseReason {
         self.handle.engine.closed().await

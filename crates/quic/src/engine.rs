@@ -96,6 +96,11 @@ impl Engine {
         .unwrap_or(CloseReason::Local { code: 0 })
     }
 
+    /// Whether [`Self::closed`] returns at once.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed.borrow().is_some()
+    }
+
     // Carriers.
 
     /// Adds a carrier as the path with this key.

@@ -75,13 +75,28 @@ async fn greet(
     reports: Arc<Reports>,
     local: SocketAddr,
 ) -> Result<(), GreetError> {
-    let (send, mut recv) = connection.accept_bi().await?;
-    let message = read_message(&mut recv).await?;
+    let first = async {
+        let (send, mut recv) = connection.accept_bi().await?;
+        let message = read_message(&mut recv).await?;
+        Ok::<_, GreetError>((send, recv, message))
+    };
+    let (send, recv, message) = tokio::select! {
+        first = first => first?,
+        refusal = early_record(&connection) => return Err(refusal),
+    };
     let guest = Guest { connection, reports, local, send, recv };
     match message {
         Message::Hello(hello) => open(shared, guest, hello).await,
         Message::Join(join) => add(shared, guest, &join).await,
         _ => Err(refuse(code::BAD_MESSAGE, "the first message is neither HELLO nor JOIN")),
+    }
+}
+
+/// Who is no path of a session yet has no records to send: they would be kept, as much as is kept for a path.
+async fn early_record(connection: &noq::Connection) -> GreetError {
+    match connection.read_datagram().await {
+        Ok(_) => refuse(code::BAD_MESSAGE, "a record before HELLO or JOIN was answered"),
+        Err(error) => error.into(),
     }
 }
 

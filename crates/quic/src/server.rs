@@ -1,6 +1,6 @@
 //! The server: listens, lets sessions in, and adds joining paths to them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use noq::{Endpoint, EndpointConfig, Incoming};
 use noq_proto::HashedConnectionIdGenerator;
 use ring::hmac::{self, HMAC_SHA256, Key};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 use crate::code;
 use crate::config::ServerConfig;
@@ -28,7 +28,6 @@ use crate::{dial, settings, socket, tls};
 pub struct Server {
     addresses: Vec<SocketAddr>,
     fingerprint: Fingerprint,
-    accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Connection>>,
     shared: Arc<Shared>,
 }
 
@@ -41,7 +40,10 @@ pub(crate) struct Shared {
     resets: Option<Key>,
     sessions: Mutex<HashMap<SessionId, (Secret, Arc<Engine>)>>,
     half_open: Arc<HalfOpen>,
-    accepted: mpsc::UnboundedSender<Connection>,
+    /// Sessions that wait to be accepted.
+    waiting: Mutex<VecDeque<Connection>>,
+    /// One more waits.
+    announced: Notify,
     stopping: AtomicBool,
     /// Shutting down was asked for.
     stop: Notify,
@@ -63,14 +65,14 @@ impl Server {
         let fingerprint = credentials.fingerprint();
         let resets = credentials.is_own.then(|| Key::new(HMAC_SHA256, credentials.key.secret_der()));
         let quic = noq::ServerConfig::with_crypto(Arc::new(tls::server(credentials)?));
-        let (accepted, accepting) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             half_open: HalfOpen::new(config.max_half_open),
             config,
             quic,
             resets,
             sessions: Mutex::new(HashMap::new()),
-            accepted,
+            waiting: Mutex::default(),
+            announced: Notify::new(),
             stopping: AtomicBool::new(false),
             stop: Notify::new(),
             stopped: Arc::new(Semaphore::new(0)),
@@ -84,7 +86,7 @@ impl Server {
         reactor::start(move |_| run(for_thread, listening), on_defect).map_err(BindError::Thread)?;
         let ended = |_| BindError::Thread(std::io::Error::other("the network thread ended"));
         let addresses = listens.await.map_err(ended)??;
-        Ok(Self { addresses, fingerprint, accepted: tokio::sync::Mutex::new(accepting), shared })
+        Ok(Self { addresses, fingerprint, shared })
     }
 
     /// The addresses listened on, with the ports the system chose.
@@ -99,14 +101,20 @@ impl Server {
 
     /// The next session that a client opened; `None` after [`Self::shutdown`], or if a defect ended the server.
     pub async fn accept(&self) -> Option<Connection> {
-        if self.shared.stopping.load(Ordering::Relaxed) {
-            return None;
-        }
-        let accepting = &mut *self.accepted.lock().await;
-        tokio::select! {
-            connection = accepting.recv() => connection,
-            // Released permits tell every waiter; none are taken.
-            _ = self.shared.stopped.acquire() => None,
+        loop {
+            let mut announced = std::pin::pin!(self.shared.announced.notified());
+            announced.as_mut().enable();
+            if self.shared.stopping.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some(connection) = self.shared.waiting().pop_front() {
+                return Some(connection);
+            }
+            tokio::select! {
+                () = announced => {}
+                // Released permits tell every waiter; none are taken.
+                _ = self.shared.stopped.acquire() => return None,
+            }
         }
     }
 
@@ -160,9 +168,19 @@ impl Shared {
         });
     }
 
-    /// Hands a session to the application. If nobody takes it, it is dropped, which closes it.
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Connection>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a session to the application.
     pub(crate) fn announce(&self, connection: Connection) {
-        let _ = self.accepted.send(connection);
+        let waiting = &mut *self.waiting();
+        if waiting.len() >= self.config.max_sessions {
+            // Those that are over may be any number, where nobody accepts; the others are no more than that.
+            waiting.retain(|held| !held.is_over());
+        }
+        waiting.push_back(connection);
+        self.announced.notify_one();
     }
 }
 

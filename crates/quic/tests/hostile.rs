@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use bytes::Bytes;
 use manypath_core::Duration as Span;
 use manypath_quic::{CloseReason, Connection, Server, ServerConfig, connect};
-use support::raw::{Files, Raw};
+use support::raw::{Files, Raw, handshake};
 use support::{LOOPBACK, client_config, pattern, server, transfer, within};
 
 async fn file_server(name: &str) -> (Files, Server) {
@@ -172,6 +172,17 @@ async fn who_neither_opens_nor_joins_must_go() {
         server(ServerConfig { identity: files.identity(), handshake_timeout, ..ServerConfig::default() }).await;
     let idle = Raw::connect(server.local_addrs()[0], &files).await;
     assert_eq!(within(idle.closed_with()).await, 0x07);
+    check_alive(&server).await;
+}
+
+/// They would be kept until it does, 8 MiB for each connection.
+#[tokio::test]
+async fn who_sends_records_before_it_opens_or_joins_must_go() {
+    let (files, server) = file_server("early").await;
+    let stranger = handshake(server.local_addrs()[0], &files, b"manypath/1").await.unwrap();
+    stranger.send_datagram(vec![0; 100].into()).unwrap();
+    let close = within(stranger.closed()).await;
+    assert!(close.to_string().contains("before HELLO or JOIN"), "{close}");
     check_alive(&server).await;
 }
 

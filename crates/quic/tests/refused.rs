@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use manypath_core::Duration as Span;
 use manypath_quic::{
-    BindError, ClientConfig, ConnectError, Fingerprint, PathError, Server, ServerConfig, TransportConfig, Trust,
-    connect,
+    BindError, ClientConfig, CloseReason, ConnectError, Fingerprint, PathError, Server, ServerConfig, TransportConfig,
+    Trust, connect,
 };
 use support::raw::{Files, Raw, handshake};
 use support::{client_config, paths_up, pattern, server, transfer, within};
@@ -216,6 +216,28 @@ async fn more_sessions_than_allowed() {
     };
     let (second, ()) = within(async { tokio::join!(connect(config()), leaving) }).await;
     assert_eq!(second.unwrap().stats().paths[0].last_error, None);
+}
+
+/// Sessions that came and went while nobody accepted are let go of, those that are open are not.
+#[tokio::test]
+async fn sessions_that_nobody_accepts() {
+    let server = server(ServerConfig { max_sessions: 2, ..ServerConfig::default() }).await;
+    let config = || client_config(&server, &[server.local_addrs()[0]]);
+    let open = within(connect(config())).await.unwrap();
+    for _ in 0..5 {
+        let brief = within(connect(config())).await.unwrap();
+        brief.close(0, "");
+        within(brief.closed()).await;
+    }
+    let accepted = within(server.accept()).await.unwrap();
+    transfer(&open, &accepted, &pattern(10_000, 1)).await;
+    let mut waiting = 0;
+    while let Ok(over) = tokio::time::timeout(Duration::from_millis(300), server.accept()).await {
+        let reason = within(over.unwrap().closed()).await;
+        assert!(matches!(reason, CloseReason::Peer { code: 0, .. }), "{reason}");
+        waiting += 1;
+    }
+    assert!((1..=2).contains(&waiting), "{waiting}");
 }
 
 /// From another address a client comes in, and from this one when the strangers' time is up.
