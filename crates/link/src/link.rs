@@ -42,7 +42,8 @@ pub enum DropCause {
     Bursty,
     /// Random early detection.
     Red,
-    /// The link's rate is zero for good before the packet could have left.
+    /// The link's rate is zero for good before the packet could have left. It takes no place in the queue, so that a smaller one
+    /// behind it may still leave in time.
     Dead,
 }
 

@@ -10,8 +10,9 @@
 //! `waiting` is 1 from when both held until the first no longer does: hysteresis. `sigma` is the RTT's mean deviation
 //! (RFC 9002 s5.3), as in Lim et al.; the kernel takes half of `rttvar_us`, which is twice that, and has a floor of
 //! 200 ms, which is an artefact of its retransmission timer and left out. A paced controller's window is held wide open, and
-//! what was given to a subflow may wait for its pacer: there `W` is what the rate sends in a round trip, `k` counts what
-//! waits on the subflow too, and `R_s` grows by the time that it waits on `s`. `k` and `W` count records, headers included.
+//! what was given to a subflow may wait for its pacer: there `W` is what the rate sends in a round trip. `k` counts what
+//! waits on the subflow too, and in the first condition `R_s` grows by the time that it waits on `s`, paced or not. `k` and
+//! `W` count records, headers included.
 //! Opportunistic retransmission and penalisation as in [`minrtt_pr`](crate::minrtt_pr), as in the kernel.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};

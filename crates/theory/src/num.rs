@@ -148,7 +148,8 @@ impl Optimum {
 /// connections that have at least a millionth of what they could have alone, and prices satisfy the optimality conditions
 /// to 1e-4. What starves, as many do at small `alpha`, has no rate worth a name, but prices keep it out: they are those of a
 /// last program in which its utility is a straight line from a millionth on. Where `alpha` is large and rates are orders of
-/// magnitude apart, the solver cannot tell the small utilities from nothing; that is an error, not an allocation.
+/// magnitude apart, or `alpha` is zero and they are eight, the solver cannot tell the small utilities from nothing; that is
+/// an error, not an allocation.
 ///
 /// # Errors
 /// If utilities do not fit the network or are out of range, or the numerical solver gives up.
@@ -233,7 +234,8 @@ impl<'a> Problem<'a> {
     }
 
     /// Whether prices keep every connection where it is: what its utility demands of a subflow's price is that price where the
-    /// subflow carries something, and no more than that elsewhere. Of what starves nothing is demanded.
+    /// subflow carries something, and no more than that elsewhere. Of what starves nothing is demanded, unless its slope is the
+    /// same everywhere.
     fn supports(&self, optimum: &Optimum, sums: &[f64]) -> bool {
         let price = |(index, subflow): (usize, &crate::network::Subflow)| {
             subflow.links.iter().map(|&link| optimum.prices[link]).sum::<f64>() + optimum.limit_prices[index]
@@ -244,11 +246,10 @@ impl<'a> Problem<'a> {
             let slope = utility.slope(sums[index]);
             let rates = optimum.allocation.subflows(index);
             let mut parts = self.network.range(index).zip(&utility.subflow_weights).zip(rates);
-            utility.alpha <= 0.0
-                || starves
+            starves && utility.alpha > 0.0
                 || parts.all(|((number, omega), rate)| {
                     let error = 1.0 - prices[number] / (omega * slope).max(f64::MIN_POSITIVE);
-                    let share = omega * rate.as_mbps() / sums[index];
+                    let share = if starves { 0.0 } else { omega * rate.as_mbps() / sums[index] };
                     *omega <= 0.0 || (error <= UNSUPPORTED && share * error.abs() <= UNSUPPORTED)
                 })
         })

@@ -178,6 +178,22 @@ fn utilities_too_far_apart_are_no_answer() {
     }
 }
 
+#[test]
+fn throughput_on_links_too_far_apart_is_no_answer() {
+    // Whoever has the narrow link to himself could send more on it, and who needs both starves: a price of one each.
+    for narrow in [10.0, 0.1, 1e-3] {
+        let routes = [vec![vec![0], vec![1]], vec![vec![0]], vec![vec![0, 1]]];
+        let apart = network(&[narrow, 1e5], routes.iter().map(|routes| Connection::over(routes)).collect());
+        match maximise(&apart, &[2, 1, 1].map(|count| Utility { alpha: 0.0, ..Utility::proportional(count) })) {
+            Ok(optimum) => {
+                assert_near(&optimum.prices, &[1.0, 1.0], 1e-2);
+                assert!(optimum.allocation.loads(&apart)[0].as_mbps() > 0.99 * narrow);
+            }
+            Err(error) => assert!(narrow < 0.01 && error == NumError::Solve(SolveError::Inaccurate), "{error}"),
+        }
+    }
+}
+
 /// A random network of up to four links and five connections of up to three subflows, with utilities.
 fn problem() -> impl Strategy<Value = (Network, Vec<Utility>)> {
     problem_of(prop_oneof![Just(1.0), 0.3..3.0_f64])
