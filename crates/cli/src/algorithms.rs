@@ -10,7 +10,9 @@ use crate::output;
 
 /// List the congestion controllers and packet schedulers, with their parameters and sources
 ///
-/// Use a name with --cc or --sched, alone or with parameters: `mpcc-loss`, `mpcc-loss:KEY=VALUE,KEY=VALUE`.
+/// Use a name with --cc or --sched, alone or with parameters: `mpcc-loss`, `mpcc-loss:KEY=VALUE,KEY=VALUE`. Defaults are those of
+/// scenarios. Real connections have some others: `mpcc-loss` and `mpcc-latency` slow-start=tolerant, brake=any and queue=heeded,
+/// schedulers chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath algorithms\n  manypath algorithms --json")]
 pub(crate) struct Args {

@@ -30,7 +30,8 @@ pub(crate) struct ClientArgs {
     /// A path: an interface, or a local address; every interface with a default route if none is given
     ///
     /// Repeat it for more paths. An interface name binds to the device, which a local address alone does not. `@REMOTE`
-    /// reaches the server at another address on this path, `NAME=` in front names it for --cost, --priority and reports.
+    /// (ADDRESS:PORT) reaches the server at another address on this path, `NAME=` in front names it for --cost, --priority
+    /// and reports.
     #[arg(long = "path", value_name = "[NAME=]INTERFACE|ADDRESS[@REMOTE]", help_heading = "Paths")]
     paths: Vec<PathArg>,
 
@@ -54,7 +55,7 @@ pub(crate) struct ClientArgs {
     #[arg(long, env = "MANYPATH_TOKEN", hide_env_values = true, value_parser = TokenParser, help_heading = "Server")]
     token: Option<String>,
 
-    /// Give up when nothing was heard for this long
+    /// Give up when nothing was heard for this long; no server keeps a session without a path for more than 60s
     #[arg(
         long,
         value_name = "DURATION",
@@ -77,7 +78,7 @@ pub(crate) struct AlgorithmArgs {
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_sched, help_heading = "Algorithms")]
     pub(crate) sched: Option<AlgorithmSpec>,
 
-    /// Use no more of the costlier of two paths than this rate takes; --cost says which one that is
+    /// Use no more of the costlier of two paths than this rate takes; the client's --cost says which one that is
     ///
     /// The controller is `uni-mptcp`, which tries three weights for 20 s each, takes the one that fits the rate, and corrects
     /// it by what it gives; with `--cc uni-mptcp:correct=off` it tries anew when a path has changed, as its paper has it.

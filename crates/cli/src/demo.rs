@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "cc")]
     all: bool,
 
-    /// Length of each download
+    /// Length of each download, from 4s to 10min
     #[arg(
         long,
         value_name = "DURATION",

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(short, long = "client", value_name = "HOST[:PORT]", id = "connect", conflicts_with_all = SERVERS)]
     client: Option<Host>,
 
-    /// How long to send
+    /// How long to send, an hour at most
     #[arg(
         short,
         long,
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     )]
     time: Duration,
 
-    /// How many flows to use at once
+    /// How many flows to use at once, 128 at most
     #[arg(
         short = 'P',
         long,
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(short = 'R', long)]
     reverse: bool,
 
-    /// The time between two reports
+    /// The time between two reports, 10ms at least
     #[arg(
         short,
         long,

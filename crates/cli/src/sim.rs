@@ -18,7 +18,7 @@ use crate::output;
 /// Without a command it runs a built-in scenario, one connection over two links, and prints its table.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath sim\n  manypath sim new > mine.toml\n  manypath sim run mine.toml\n  \
-    manypath sim run mine.toml --seeds 10 --set connection.cc=olia\n  \
+    manypath sim run mine.toml --seeds 10 --set connection.phone.cc=olia\n  \
     manypath sim new --topology mpcc-3c | manypath sim run - --plot 3c.svg")]
 pub(crate) struct Args {
     #[command(subcommand)]

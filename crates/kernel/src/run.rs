@@ -71,12 +71,17 @@ pub enum RunError {
         /// What there is.
         available: String,
     },
-    /// The controller is kept for root.
+    /// The controller is kept for root. The setting is a whole list: those that everyone may use already stay in it.
     #[error(
-        "only root may use the controller '{0}': run as root, or let everyone: \
-         sysctl -w net.ipv4.tcp_allowed_congestion_control='reno {0}'"
+        "only root may use the controller '{name}': run as root, or let everyone: \
+         sysctl -w net.ipv4.tcp_allowed_congestion_control='{allowed} {name}'"
     )]
-    NotAllowed(String),
+    NotAllowed {
+        /// The name.
+        name: String,
+        /// What everyone may use.
+        allowed: String,
+    },
     /// The library could not be stored.
     #[error("cannot store the library that is loaded into the program in {folder}: {error}")]
     Library {
@@ -112,7 +117,10 @@ pub fn check(controller: Option<&str>) -> Result<(), RunError> {
     // A Multipath TCP socket takes any name until it has its first subflow: ask a TCP socket.
     match make(ipproto::TCP).and_then(|tcp| sockopt::set_tcp_congestion(&tcp, name)) {
         Ok(()) => Ok(()),
-        Err(Errno::PERM) => Err(RunError::NotAllowed(name.to_owned())),
+        Err(Errno::PERM) => Err(RunError::NotAllowed {
+            name: name.to_owned(),
+            allowed: sysctl::read(&["net", "ipv4", "tcp_allowed_congestion_control"]).unwrap_or_default(),
+        }),
         Err(_) => Err(RunError::NoController {
             name: name.to_owned(),
             available: sysctl::read(&["net", "ipv4", "tcp_available_congestion_control"]).unwrap_or_default(),
@@ -246,6 +254,12 @@ mod tests {
         let before = metadata().ino();
         store(&inner, &file).unwrap();
         assert_eq!(metadata().ino(), before);
+    }
+
+    #[test]
+    fn what_everyone_may_use_stays_so() {
+        let error = RunError::NotAllowed { name: "mp_lia".into(), allowed: "reno cubic".into() };
+        assert!(error.to_string().ends_with("='reno cubic mp_lia'"), "{error}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::output::{self, counted};
 /// Load congestion controllers into the kernel
 ///
 /// They stay until `unload` or the next boot, and any socket may take them: by TCP_CONGESTION, by `kernel run --cc`, or as
-/// the machine's default. All of those named are loaded, or none.
+/// the machine's default. All of those named are loaded, or none. MPCC's defaults are not those of `manypath algorithms`;
+/// `status` shows what is loaded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   manypath kernel load lia
@@ -60,7 +61,7 @@ pub(crate) struct Unload {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath kernel set mpcc-latency latency-weight=12 theta=0.5")]
 pub(crate) struct Set {
-    /// Controller
+    /// Controller, by Manypath's name or the kernel's
     #[arg(value_name = "ALG")]
     controller: String,
 

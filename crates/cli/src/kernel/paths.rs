@@ -54,7 +54,7 @@ struct Set {
 /// On a server: let each connection have up to this many paths
 #[derive(Debug, clap::Args)]
 struct Accept {
-    /// Paths a connection
+    /// Paths a connection, 1 to 9
     #[arg(value_parser = clap::value_parser!(u32).range(1..=9))]
     paths: u32,
 }

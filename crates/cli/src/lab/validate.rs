@@ -38,7 +38,10 @@ pub(super) async fn run(args: Args, interrupt: &Interrupt) -> Result<()> {
     tokio::select! {
         done = work => done?,
         // The runs' threads end with the process.
-        () = interrupt.wait() => std::process::exit(crate::EXIT_ERROR.into()),
+        () = interrupt.wait() => {
+            output::note("manypath: interrupted");
+            std::process::exit(crate::EXIT_ERROR.into())
+        }
     }
 }
 

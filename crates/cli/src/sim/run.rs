@@ -30,7 +30,7 @@ const MAX_SEEDS: i64 = 100_000;
 /// The same scenario and seed give the same output, byte for byte, on any number of threads.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath sim run mine.toml\n  manypath sim run mine.toml --seed 7 --json\n  \
-    manypath sim run mine.toml --seeds 20 --set connection.cc=olia --set link.lte.loss=1%\n  \
+    manypath sim run mine.toml --seeds 20 --set connection.phone.cc=olia --set link.lte.loss=1%\n  \
     manypath sim run mine.toml --seeds 20 --parquet results --plot run.svg\n  \
     manypath sim run --set duration=60s          # the built-in scenario")]
 pub(crate) struct Args {

@@ -234,7 +234,7 @@ fn loss(what: &'static str, loss: Loss, set: f64, packets: u64, deviation: f64) 
     while sent < packets {
         // 100 packets of 100 octets in 2 ms are 40 Mbit/s: no queue is ever full.
         for _ in 0..100.min(packets - sent) {
-            socket.send(&[0; PROBE]).during("send a probe")?;
+            socket.send(&[0; PROBE]).map_err(stalled).during("send a probe")?;
             sent += 1;
         }
         next += Duration::from_millis(2);
@@ -400,6 +400,15 @@ fn joined(arrivals: Arrivals) -> Result<Vec<Arrival>, TunError> {
 fn joined_unit(thread: thread::JoinHandle<()>) {
     // Its work is over; a panic of it shows in what it has done.
     let _ = thread.join();
+}
+
+/// The receiver has gone if nothing came for [`SILENCE`], and then its end refuses probes.
+fn stalled(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::ConnectionRefused {
+        io::Error::other(format!("this program stood still for {SILENCE}: try again when the machine is less busy"))
+    } else {
+        error
+    }
 }
 
 fn nothing_arrived() -> TunError {
