@@ -176,6 +176,7 @@ fn is_in_the_way(subflow: &SubflowView, limit: f64, view: &View, queue: &Queue) 
     let lingers = held.time_at(subflow.delivery_rate);
     let window = Bytes::new(queue.window_end() - queue.left_edge());
     let window = if queue.writer_waits() { window.min(queue.held()) } else { window };
+    let window = queue.in_records(window.get(), subflow.mss);
     // What the path holds without a queue is no matter of ours: with less it would carry less than it can.
     is_queue(subflow, lingers) && held.as_f64() + rate * lingers.as_secs_f64() > window.as_f64() * SPARED
 }
@@ -330,14 +331,14 @@ mod tests {
     #[test]
     fn an_engaged_subflow_is_not_held_up_by_a_cheaper_one_s_queue() {
         // 100 segments leave the cheap path within 103 ms; the dear one sends 10 in 10 ms, 106 kB in that time. With
-        // what the cheap one holds that is 209 kB.
+        // what the cheap one holds that is 209 kB, half of 406 records.
         let paths = |held| view([with_queue(103, 1.0, held), costing(1, 10, 5.0, 0)]);
         let pick = |held, window| {
             let mut scheduler = Backup { engaged: Some(5.0), ..backup() };
             scheduler.pick(at(0), &view([with_queue(103, 1.0, held), costing(1, 10, 5.0, 10)]), &queue(900, window));
             scheduler.pick(at(500), &paths(held), &queue(900, window))
         };
-        assert_eq!((pick(100, 419), pick(100, 418)), (send(0, 0), send(1, 0)));
+        assert_eq!((pick(100, 406), pick(100, 405)), (send(0, 0), send(1, 0)));
         // Less than twice the shortest round trip is no queue.
         assert_eq!((pick(97, 100), pick(98, 100)), (send(0, 0), send(1, 0)));
         // And while only the cheapest are engaged nobody is in the way.
