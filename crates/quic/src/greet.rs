@@ -95,7 +95,7 @@ async fn greet(
 /// Who is no path of a session yet has no records to send: they would be kept, as much as is kept for a path.
 async fn early_record(connection: &noq::Connection) -> GreetError {
     match connection.read_datagram().await {
-        Ok(_) => refuse(code::BAD_MESSAGE, "a record before HELLO or JOIN was answered"),
+        Ok(_) => refuse(code::BAD_MESSAGE, "a record before HELLO or JOIN"),
         Err(error) => error.into(),
     }
 }

@@ -32,12 +32,12 @@ fn rates(cc: &str, seed: u64) -> (f64, f64) {
 #[test]
 fn a_corrected_weight_keeps_the_target_with_half_of_what_lia_has_on_the_dear_path() {
     let (mut on_dear, mut of_lia) = (0.0, 0.0);
-    for seed in 1..4 {
+    for seed in 1..=10 {
         let (goodput, dear) = rates("uni-mptcp:target=2Mbit,correct=on", seed);
         assert!((goodput / 2.0 - 1.0).abs() < 0.15, "seed {seed}: {goodput:.2} Mbit/s");
         on_dear += dear;
         of_lia += rates("lia", seed).1;
     }
-    // Single runs have 0.35 to 0.51 of it (ten seeds): few flows decide what a weight gives.
-    assert!(on_dear < 0.5 * of_lia, "{:.2} of LIA's share of the dear path", on_dear / of_lia);
+    // Single runs have 0.34 to 0.51 of it, 0.43 in the mean: few flows decide what a weight gives.
+    assert!(on_dear < 0.45 * of_lia, "{:.2} of LIA's share of the dear path", on_dear / of_lia);
 }
