@@ -11,31 +11,35 @@
 //!   (s7), and a timeout spares nothing that left a moment ago (s6.3). The loss of what was sent again begins an episode anew
 //!   (RFC 5681 s4.3).
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
-//!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient").
+//!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"). It is a TCP
+//!   without options, thus without time stamps, too.
 //! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
 //!   recovery begins no more until all of it has been acknowledged.
 //!
 //! With SACK and RACK, what left in an episode and is lost begins the next one when that ends (RFC 6675 s5).
 //!
-//! Choices: sequence numbers count segments, which are never cut anew. Where an acknowledgement advances over nothing but segments
-//! that left twice, its time stamp measures the round trip (RFC 7323 s4), as Linux has it, since these cannot (Karn). The granularity `G`
+//! Choices: sequence numbers count segments, which are never cut anew. What left twice measures no round trip (Karn). With SACK
+//! and RACK, where an acknowledgement advances over nothing else, its time stamp does (RFC 7323 s4), as in Linux; with NewReno,
+//! the backoff stays until something that left once is acknowledged (RFC 6298 s5). The granularity `G`
 //! of RFC 6298 is the time for which a receiver may delay an acknowledgement, since a shorter patience would time out on a
 //! lone segment. With NewReno a duplicate acknowledgement takes one segment out of the pipe, which is what RFC 6582's inflated
 //! window comes to; it is the segment that arrived, so that a timeout repeats only what has not.
 
 use std::collections::VecDeque;
 
-use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time};
+use manypath_core::{Duration, PacketNumber, RttEstimator, Time};
 use manypath_scenario::Recovery;
 use manypath_session::record::SendTime;
 
 use crate::ack::CarrierAck;
 use crate::carrier::Fate;
-use crate::packet::{DataPacket, Number};
+use crate::packet::Number;
 
 mod rack;
+mod receiver;
 
 use rack::Rack;
+pub(crate) use receiver::Receiver;
 
 /// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
 const DUP_THRESH: usize = 3;
@@ -114,6 +118,8 @@ pub(crate) struct Sender {
     timer: Time,
     /// Timeouts in a row.
     timeouts: u32,
+    /// How often the timeout was doubled.
+    backoff: u32,
     /// Marks that the receiver had counted in its last acknowledgement.
     marked: u64,
 }
@@ -135,6 +141,7 @@ impl Sender {
             rtt: RttEstimator::new(),
             timer: Time::ZERO,
             timeouts: 0,
+            backoff: 0,
             marked: 0,
         }
     }
@@ -184,7 +191,8 @@ impl Sender {
         let mut sample = None;
         let acked = usize::try_from(cumulative.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let tells_nothing = |held: &Segment| held.repeated || held.whereabouts != Whereabouts::InFlight;
-        if advanced && self.segments.iter().take(acked).all(tells_nothing) {
+        let stamped = self.config.recovery != Recovery::NewReno;
+        if advanced && stamped && self.segments.iter().take(acked).all(tells_nothing) {
             // Else the timer would stay with what may just have proved too short, as after an outage.
             let echo = SendTime(u32::try_from(ack.timing).unwrap_or(0)).elapsed(now);
             fate(PacketNumber::default(), Fate::Measured(echo));
@@ -244,6 +252,9 @@ impl Sender {
             self.rtt.on_sample(sample, Duration::ZERO);
         }
         if advanced {
+            if sample.is_some() {
+                self.backoff = 0;
+            }
             self.on_advance(now, &mut fate);
         } else if arrived {
             self.duplicates += 1;
@@ -261,19 +272,14 @@ impl Sender {
             // RFC 6298 s5.3; RFC 6582 s3.2 step 3: on the first partial acknowledgement only.
             self.timer = now;
         }
-        match self.phase {
-            Phase::Recovery if over => {
-                self.phase = Phase::Open;
+        if over && self.phase != Phase::Open {
+            if core::mem::replace(&mut self.phase, Phase::Open) == Phase::Recovery {
                 fate(PacketNumber::default(), Fate::Recovered);
-                self.recover_again(now, fate);
             }
-            Phase::TimedOut if over => {
-                self.phase = Phase::Open;
-                self.recover_again(now, fate);
-            }
+            self.recover_again(now, fate);
+        } else if self.phase == Phase::Recovery && new_reno {
             // RFC 6582 s3.2 step 3: a partial acknowledgement ends at the next hole.
-            Phase::Recovery if new_reno => self.lose(now, self.base, fate),
-            _ => {}
+            self.lose(now, self.base, fate);
         }
     }
 
@@ -361,6 +367,7 @@ impl Sender {
             return;
         }
         self.timeouts += 1;
+        self.backoff += 1;
         self.timer = now;
         self.phase = Phase::TimedOut;
         self.recover = self.base + self.segments.len() as u64;
@@ -378,7 +385,7 @@ impl Sender {
         let Config { min_rto, max_ack_delay, handshake_rtt, .. } = self.config;
         let first = INITIAL_RTO.max(handshake_rtt * 3);
         let base = self.rtt.srtt().map_or(first, |srtt| srtt + (self.rtt.rttvar() * 4).max(max_ack_delay));
-        (base.max(min_rto) * (1 << self.timeouts.min(10))).min(MAX_RTO.max(min_rto))
+        (base.max(min_rto) * (1 << self.backoff.min(10))).min(MAX_RTO.max(min_rto))
     }
 }
 
@@ -388,165 +395,6 @@ fn insert_descending(held: &mut [u64; DUP_THRESH], mut value: u64) {
         if value > *slot {
             core::mem::swap(slot, &mut value);
         }
-    }
-}
-
-/// The receiving half: puts segments in order, and acknowledges.
-#[derive(Debug)]
-pub(crate) struct Receiver {
-    /// The first number that has not been taken in order (spec: RCV.NXT).
-    next: u64,
-    /// What has arrived and was not taken, from `next` on.
-    held: VecDeque<Option<DataPacket>>,
-    /// The payload of it.
-    held_bytes: u64,
-    /// The numbers of it.
-    arrived: RangeSet,
-    /// One number of each block of the SACK option, the block that changed last first (RFC 2018 s4).
-    recent: [u64; MAX_BLOCKS],
-    /// The most payload that waits behind a gap.
-    memory: u64,
-    every: u32,
-    max_delay: Duration,
-    unacked: u32,
-    /// The window that the last acknowledgement offered, where the window decides when the next one leaves.
-    offered: u64,
-    /// What the last acknowledgement said of `next` (RFC 7323 s4.3: Last.ACK.sent), and the time stamp that the next one
-    /// echoes (TS.Recent).
-    acked: u64,
-    stamp: SendTime,
-    /// When an acknowledgement must leave.
-    due: Time,
-    marked: u64,
-    /// Payload that arrived although it was there.
-    again: u64,
-}
-
-impl Receiver {
-    pub(crate) fn new(every: u32, max_delay: Duration, memory: u64) -> Self {
-        Self {
-            next: 0,
-            held: VecDeque::new(),
-            held_bytes: 0,
-            arrived: RangeSet::new(),
-            recent: [0; MAX_BLOCKS],
-            memory,
-            every,
-            max_delay,
-            unacked: 0,
-            offered: u64::MAX,
-            acked: 0,
-            stamp: SendTime(0),
-            due: Time::MAX,
-            marked: 0,
-            again: 0,
-        }
-    }
-
-    /// Whether there is memory for a segment; there always is for the next in order. Where nothing is copied all fits: the
-    /// connection's window sees to that. But the window moves on past data that another subflow delivered and that waits here
-    /// behind a gap. What is too much is dropped as if it had not arrived, as in Linux (`tcp_data_queue_ofo`), whose senders
-    /// seldom let it come to that: on a subflow, too, they keep to the window, from its first byte unacknowledged on
-    /// (`tcp_snd_wnd_test`).
-    pub(crate) fn has_memory_for(&self, packet: &DataPacket) -> bool {
-        packet.number.number <= self.next || self.held_bytes + u64::from(packet.len()) <= self.memory
-    }
-
-    /// A segment has arrived; says whether an acknowledgement must leave at once, after everything in order was taken,
-    /// however few segments have arrived since the last one.
-    pub(crate) fn on_packet(&mut self, now: Time, packet: &DataPacket, ce: bool) -> bool {
-        self.marked += u64::from(ce);
-        self.unacked += 1;
-        let number = packet.number.number;
-        if number <= self.acked {
-            // RFC 7323 s4.3: of what an acknowledgement covers, the first; of what is out of order, none.
-            self.stamp = packet.sent();
-        }
-        let Some(ahead) = number.checked_sub(self.next).and_then(|ahead| usize::try_from(ahead).ok()) else {
-            self.again += u64::from(packet.len());
-            return true;
-        };
-        let gap = ahead > 0 || !self.held.is_empty();
-        if self.held.len() <= ahead {
-            self.held.resize(ahead + 1, None);
-        }
-        if self.held[ahead].replace(*packet).is_some() {
-            self.again += u64::from(packet.len());
-            return true;
-        }
-        self.held_bytes += u64::from(packet.len());
-        if ahead > 0 {
-            self.note_block(number);
-        }
-        // RFC 5681 s4.2: at once for what is out of order or fills a gap, else every second segment or after a while.
-        self.due = self.due.min(now + self.max_delay);
-        gap || ce
-    }
-
-    /// Whether as many segments have arrived as an acknowledgement covers.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.unacked >= self.every
-    }
-
-    /// Whether this window is no smaller than the last one offered.
-    pub(crate) fn bears(&self, window: u64) -> bool {
-        window >= self.offered
-    }
-
-    /// The window that the next acknowledgement offers.
-    pub(crate) fn set_offered(&mut self, window: u64) {
-        self.offered = window;
-    }
-
-    fn note_block(&mut self, number: u64) {
-        self.arrived.insert(DataRange::new(DataSeq(number), 1));
-        let block = self.arrived.range_at(DataSeq(number)).unwrap_or_default();
-        let place = self.recent.iter().position(|held| block.contains(DataSeq(*held))).unwrap_or(MAX_BLOCKS - 1);
-        self.recent[..=place].rotate_right(1);
-        self.recent[0] = number;
-    }
-
-    /// The next segment in order, if it has arrived.
-    pub(crate) fn take(&mut self) -> Option<DataPacket> {
-        let packet = (*self.held.front()?)?;
-        self.held.pop_front();
-        self.held_bytes -= u64::from(packet.len());
-        self.next += 1;
-        if !self.arrived.is_empty() {
-            self.arrived.remove_below(DataSeq(self.next));
-        }
-        Some(packet)
-    }
-
-    /// Payload that has arrived and waits for its turn.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes
-    }
-
-    /// Payload that arrived on the subflow more than once.
-    pub(crate) fn received_again(&self) -> u64 {
-        self.again
-    }
-
-    /// Writes an acknowledgement, which leaves now.
-    pub(crate) fn write_ack(&mut self, ack: &mut CarrierAck) {
-        self.unacked = 0;
-        self.due = Time::MAX;
-        ack.numbers.clear();
-        ack.numbers.push((0, self.next));
-        ack.timing = self.stamp.0.into();
-        self.acked = self.next;
-        ack.marked = self.marked;
-        if self.arrived.is_empty() {
-            return;
-        }
-        let blocks = self.recent.iter().filter_map(|number| self.arrived.range_at(DataSeq(*number)));
-        blocks.for_each(|block| ack.numbers.push((block.start.0, block.end.0)));
-    }
-
-    /// When an acknowledgement must leave; [`Time::MAX`]: never.
-    pub(crate) fn due(&self) -> Time {
-        self.due
     }
 }
 

@@ -1,7 +1,8 @@
-use manypath_core::{Bytes, FlowId};
+use manypath_core::{Bytes, DataSeq, FlowId};
 use manypath_session::record::{Data, SendTime};
 
 use super::*;
+use crate::packet::DataPacket;
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -356,6 +357,26 @@ fn what_left_twice_measures_a_round_trip_by_its_time_stamp() {
     sender.on_sent(at(20), PacketNumber(6), Some(PacketNumber(0)));
     let fates = echoed(&mut sender, at(70), 20, 6, &[]);
     assert_eq!(fates, [(6, Fate::Acked), (5, Fate::Acked), (0, Fate::Recovered)]);
+}
+
+/// Karn's algorithm; RFC 6298 s5: a new measurement ends the backoff.
+#[test]
+fn without_time_stamps_what_left_twice_measures_nothing_and_the_timeout_stays_doubled() {
+    let mut sender = flight(Recovery::NewReno, 2);
+    assert_eq!(echoed(&mut sender, at(20), 0, 1, &[]), [(0, Fate::Acked)]);
+    timed_out(&mut sender, at(220));
+    sender.on_sent(at(220), PacketNumber(2), Some(PacketNumber(1)));
+    assert_eq!(sender.deadline(), at(620));
+    assert_eq!(echoed(&mut sender, at(240), 220, 2, &[]), [(2, Fate::Acked)]);
+    assert_eq!(sender.rtt.srtt(), Some(ms(20)));
+    sender.on_sent(at(240), PacketNumber(3), None);
+    assert_eq!(sender.deadline(), at(640));
+    assert_eq!(timed_out(&mut sender, at(640)), [Fate::TimedOut { repeated: false, lost: 1, reinject: false }]);
+    sender.on_sent(at(640), PacketNumber(4), Some(PacketNumber(3)));
+    sender.on_sent(at(640), PacketNumber(5), None);
+    assert_eq!(echoed(&mut sender, at(660), 640, 4, &[]), [(4, Fate::Acked), (5, Fate::Acked)]);
+    sender.on_sent(at(660), PacketNumber(6), None);
+    assert_eq!(sender.deadline(), at(860));
 }
 
 /// RFC 6675 s5: what is known of losses is kept when an episode ends, and the next one begins at once.
