@@ -64,6 +64,10 @@ fn what_theory_leaves_out_is_said() {
     let table = ask("lmmf", &file, &more).out;
     assert!(table.contains("note: link 'link1' changes over time; it counts with the rate and loss"), "{table}");
     assert!(table.contains("note: 'sp' counts as if it were there all the time"), "{table}");
+    let counted = ["--set", "connection.mp.cc=lia:count=acks", "--json"];
+    let notes = &ask("fluid", &file, &counted).json()["notes"];
+    assert_eq!(*notes, serde_json::json!(["'mp' counts as lia without count=acks"]));
+    assert_eq!(ask("lmmf", &file, &counted).json()["notes"], serde_json::json!([]));
 }
 
 #[test]

@@ -107,9 +107,7 @@ impl Reading {
         if scenario.connections.is_empty() {
             return Err(ReadingError::NoConnections);
         }
-        let mut notes = Vec::new();
-        let used: Vec<Vec<usize>> =
-            scenario.connections.iter().map(|written| used_paths(written, &mut notes)).collect();
+        let used: Vec<Vec<usize>> = scenario.connections.iter().map(used_paths).collect();
         let mut links: Vec<usize> = scenario
             .connections
             .iter()
@@ -119,6 +117,7 @@ impl Reading {
             .collect();
         links.sort_unstable();
         links.dedup();
+        let mut notes = Vec::new();
         let capacities =
             links.iter().map(|&link| capacity(scenario, link, &mut notes)).collect::<Result<Vec<Rate>, _>>()?;
         let described =
@@ -135,9 +134,14 @@ impl Reading {
                     rtt: round_trip(scenario, path, written.packet, queues),
                 })
                 .collect(),
-            limit: offered(written, &mut notes).map(|rate| rate * (1.0 / described.payload)),
+            limit: offered(written).map(|rate| rate * (1.0 / described.payload)),
         };
         let connections = scenario.connections.iter().zip(&described).map(connection).collect();
+        let what = scenario
+            .connections
+            .iter()
+            .flat_map(|written| simplified(written).into_iter().map(|what| (written.name.as_str(), what.to_owned())));
+        notes.extend(sentences(what));
         Ok(Self { network: Network::new(capacities, connections)?, links, connections: described, notes })
     }
 
@@ -150,6 +154,17 @@ impl Reading {
             subflow_weights: weights(&described.cc, &described.paths),
         };
         self.connections.iter().map(utility).collect()
+    }
+
+    /// Parameters of controllers that their fluid models do not know, in sentences for people.
+    pub fn unmodelled(&self) -> Vec<String> {
+        let ignored = |described: &Described| {
+            let known = modelled_parameters(&described.cc.name);
+            let ignored = described.cc.params.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+            let ignored: Vec<String> = ignored.map(|(key, value)| format!("{key}={value}")).collect();
+            (!ignored.is_empty()).then(|| format!("counts as {} without {}", described.cc.name, ignored.join(",")))
+        };
+        sentences(self.connections.iter().filter_map(|described| Some((described.name.as_str(), ignored(described)?))))
     }
 
     /// The fluid model of the connections' controllers.
@@ -175,15 +190,46 @@ impl Reading {
     }
 }
 
-/// The paths that carry data when all is well.
-fn used_paths(written: &Written, notes: &mut Vec<String>) -> Vec<usize> {
+/// The paths that carry data when all is well: not backups, where there are others.
+fn used_paths(written: &Written) -> Vec<usize> {
     let all = 0..written.paths.len();
     let everyday: Vec<usize> = all.clone().filter(|&path| written.paths[path].priority != Priority::Backup).collect();
-    if everyday.is_empty() || everyday.len() == written.paths.len() {
-        return all.collect();
+    if everyday.is_empty() { all.collect() } else { everyday }
+}
+
+/// In what ways theory makes a connection simpler than it is.
+fn simplified(written: &Written) -> Vec<&'static str> {
+    let mut what = Vec::new();
+    if used_paths(written).len() < written.paths.len() {
+        what.push("counts without its backup paths");
     }
-    notes.push(format!("the backup paths of '{}' are left out", written.name));
-    everyday
+    if !written.is_there_at_once() || written.stop.is_some() {
+        what.push("counts as if it were there all the time");
+    }
+    match written.workload {
+        Workload::Endless | Workload::Rate(_) => {}
+        Workload::Arrivals { .. } => what.push("counts with the mean rate at which its files arrive"),
+        Workload::File(_) => what.push("counts as if its file had no end"),
+        Workload::OnOff { .. } => what.push("counts as if it were always busy"),
+    }
+    what
+}
+
+/// What holds for several connections in one sentence, by the first of them.
+fn sentences<'a>(what: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+    let mut said: Vec<(&str, String, usize)> = Vec::new();
+    for (name, what) in what {
+        match said.iter_mut().find(|(_, held, _)| *held == what) {
+            Some((_, _, more)) => *more += 1,
+            None => said.push((name, what, 0)),
+        }
+    }
+    let sentence = |(name, what, more): (&str, String, usize)| match more {
+        0 => format!("'{name}' {what}"),
+        1 => format!("'{name}' {what}, and so does one more"),
+        _ => format!("'{name}' {what}, and so do {more} more"),
+    };
+    said.into_iter().map(sentence).collect()
 }
 
 /// What a link has for connections: its first rate, or the mean of its trace, without what sources take.
@@ -244,27 +290,11 @@ fn mean_loss(link: &Link) -> f64 {
 }
 
 /// What a connection's application offers in payload; `None`: as much as the network takes.
-fn offered(written: &Written, notes: &mut Vec<String>) -> Option<Rate> {
-    let name = &written.name;
-    let mut note = |simplified: &str| notes.push(format!("'{name}' {simplified}"));
-    if !written.is_there_at_once() || written.stop.is_some() {
-        note("counts as if it were there all the time");
-    }
+fn offered(written: &Written) -> Option<Rate> {
     match &written.workload {
-        Workload::Endless => None,
         Workload::Rate(rate) => Some(*rate),
-        Workload::Arrivals { size, every, .. } => {
-            note("counts with the mean rate at which its files arrive");
-            Some(*size / *every)
-        }
-        Workload::File(_) => {
-            note("counts as if its file had no end");
-            None
-        }
-        Workload::OnOff { .. } => {
-            note("counts as if it were always busy");
-            None
-        }
+        Workload::Arrivals { size, every, .. } => Some(*size / *every),
+        Workload::Endless | Workload::File(_) | Workload::OnOff { .. } => None,
     }
 }
 
@@ -305,6 +335,16 @@ fn weights(cc: &AlgorithmSpec, paths: &[usize]) -> Vec<f64> {
     let given = parameter(cc, "weights").filter(|_| cc.name == "uni-mptcp").unwrap_or_default();
     let given: Vec<f64> = given.split('/').map_while(|weight| weight.parse().ok()).collect();
     paths.iter().map(|&path| given.get(path).copied().unwrap_or(1.0)).collect()
+}
+
+/// The parameters that [`law`] heeds.
+fn modelled_parameters(cc: &str) -> &'static [&'static str] {
+    match cc {
+        "ewtcp" => &["weight"],
+        "semicoupled" => &["a"],
+        "uni-mptcp" => &["weights", "decrease"],
+        _ => &[],
+    }
 }
 
 /// The fluid model of a connection's controller with its parameters.

@@ -16,6 +16,8 @@ pub(super) struct Answer {
     rates: Vec<Vec<Rate>>,
     /// The price of each link of the network, and its unit.
     prices: Option<(Vec<f64>, &'static str)>,
+    /// What was simplified beyond the reading.
+    notes: Vec<String>,
 }
 
 /// An answer with the names of the scenario.
@@ -64,7 +66,7 @@ pub(super) struct LinkRow {
 pub(super) fn lmmf(reading: &Reading) -> Result<Answer> {
     let allocation = manypath_theory::lmmf(&reading.network)?;
     let rates = (0..reading.connections.len()).map(|index| allocation.subflows(index).to_vec()).collect();
-    Ok(Answer { title: "lexicographic max-min fairness".to_owned(), rates, prices: None })
+    Ok(Answer { title: "lexicographic max-min fairness".to_owned(), rates, prices: None, notes: Vec::new() })
 }
 
 /// Utility maximisation.
@@ -72,7 +74,7 @@ pub(super) fn num(reading: &Reading, alpha: f64) -> Result<Answer> {
     let optimum = maximise(&reading.network, &reading.utilities(alpha))?;
     let rates = (0..reading.connections.len()).map(|index| optimum.allocation.subflows(index).to_vec()).collect();
     let prices = Some((optimum.prices, "utility per Mbit/s"));
-    Ok(Answer { title: format!("largest utility, alpha {alpha}"), rates, prices })
+    Ok(Answer { title: format!("largest utility, alpha {alpha}"), rates, prices, notes: Vec::new() })
 }
 
 /// The equilibrium of the fluid models.
@@ -80,7 +82,7 @@ pub(super) fn fluid(reading: &Reading) -> Result<Answer> {
     let equilibrium = reading.system()?.equilibrium()?;
     let rates = (0..reading.connections.len()).map(|index| equilibrium.subflows(index).to_vec()).collect();
     let prices = Some((equilibrium.prices().to_vec(), "loss probability"));
-    Ok(Answer { title: "equilibrium of the fluid models".to_owned(), rates, prices })
+    Ok(Answer { title: "equilibrium of the fluid models".to_owned(), rates, prices, notes: reading.unmodelled() })
 }
 
 impl Answer {
@@ -115,7 +117,7 @@ impl Answer {
         AnswerReport {
             scenario: scenario.name.clone(),
             question: self.title.clone(),
-            notes: reading.notes.clone(),
+            notes: [reading.notes.as_slice(), &self.notes].concat(),
             connections: self.rates.iter().enumerate().map(connection).collect(),
             links: reading.links.iter().enumerate().map(link).collect(),
             price_unit: self.prices.as_ref().map(|(_, unit)| *unit),

@@ -68,6 +68,25 @@ fn what_cannot_be_said_is_noted() {
 }
 
 #[test]
+fn connections_that_were_written_as_one_are_noted_once() {
+    let files = "count = 3\nstart = \"0.5s\"\nfile = \"1MB\"";
+    let reading = read_with("", &connection("many", "reno", files, &["b"]), 0.0).unwrap();
+    assert_eq!(reading.connections.len(), 3);
+    let said = ["counts as if it were there all the time", "counts as if its file had no end"];
+    assert_eq!(reading.notes, said.map(|what| format!("'many-1' {what}, and so do 2 more")));
+}
+
+#[test]
+fn parameters_that_no_model_knows_are_named() {
+    let unmodelled = |cc: &str| read_with("", &connection("c", cc, "", &["a", "b"]), 0.0).unwrap().unmodelled();
+    assert_eq!(unmodelled("lia:count=acks"), ["'c' counts as lia without count=acks"]);
+    for cc in ["lia", "ewtcp:weight=root", "semicoupled:a=2", "uni-mptcp:weights=1/0.5,decrease=printed"] {
+        assert!(unmodelled(cc).is_empty(), "{cc}");
+    }
+    assert_eq!(unmodelled("uni-mptcp:weights=1/0.5,epoch=5s").len(), 1);
+}
+
+#[test]
 fn random_loss_adds_up_over_a_route() {
     let route = "[[link]]\nname = \"c\"\nrate = \"20Mbit\"\ndelay = \"1ms\"\nqueue = \"9packets\"\nloss = \"10%\"\n\
                  [[connection]]\nname = \"x\"\ncc = \"reno\"\npath = [{ route = [\"b\", \"c\"] }]\n";
