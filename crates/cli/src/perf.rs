@@ -232,6 +232,11 @@ fn start(args: &Args, host: &Host) -> Result<StartReport> {
 /// Says what was measured: of a measurement that was broken off, the intervals until then.
 fn report(args: &Args, start: StartReport, intervals: Vec<IntervalReport>, outcome: Result<EndReport>) -> Result<()> {
     if !args.json {
+        if let (Err(_), Some(last)) = (&outcome, intervals.last()) {
+            let bytes = manypath_core::Bytes::new(intervals.iter().map(|interval| interval.bytes).sum());
+            let mbps = mbps(bytes.get(), Duration::from_secs_f64(last.end));
+            output::line(&format!("Until then: {bytes:.1} in {:.1} s, {mbps:.1} Mbit/s", last.end))?;
+        }
         let end = outcome?;
         let [bytes, retransmitted] = [end.bytes, end.retransmitted_bytes].map(manypath_core::Bytes::new);
         return output::line(&format!(

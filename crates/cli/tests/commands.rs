@@ -279,13 +279,17 @@ fn an_interrupted_measurement_tells_what_it_had() {
     let place = Place::new();
     let server = perf_server(&place);
     let address = server.address.to_string();
-    let args =
-        ["perf", "-c", &address, "--pin", &server.pin, "-t", "60s", "-i", "250ms", "--path", "127.0.0.1", "--json"];
-    let child = manypath(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(2));
-    let said = support::interrupt(child);
-    said.fails_with(&["interrupted"]);
-    let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let interrupted = |more: &[&str]| {
+        let args = ["perf", "-c", &address, "--pin", &server.pin, "-t", "60s", "-i", "250ms", "--path", "127.0.0.1"];
+        let child = manypath(args).args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        let said = support::interrupt(child);
+        said.fails_with(&["interrupted"]);
+        said.out
+    };
+    let text = interrupted(&[]);
+    assert!(text.lines().last().unwrap().starts_with("Until then: "), "{text}");
+    let report: serde_json::Value = serde_json::from_str(&interrupted(&["--json"])).unwrap();
     assert!(report["intervals"].as_array().unwrap().len() > 1 && report["end"].is_null(), "{report}");
     assert_eq!(report["error"], "interrupted");
 }
