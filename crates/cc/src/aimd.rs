@@ -34,7 +34,7 @@ pub struct Window {
     pub mss: f64,
     /// Congestion window, packets.
     pub cwnd: f64,
-    /// Slow-start threshold, packets; infinite before the first loss.
+    /// Slow-start threshold, packets; infinite before the first loss, unless the subflow began with one.
     pub ssthresh: f64,
     /// Smoothed round-trip time, seconds; zero before the first sample.
     pub rtt: f64,
@@ -272,8 +272,9 @@ impl<L: Law> CongestionControl for Aimd<L> {
     fn add_subflow(&mut self, _now: Time, id: SubflowId, init: SubflowInit) {
         let mss = init.mss.as_f64().max(1.0);
         let cwnd = (init.initial_window.as_f64() / mss).max(1.0);
+        let ssthresh = init.threshold() / mss;
         let hystart = self.hystart.then(HyStart::default);
-        self.windows.insert(id, Window::new(mss, cwnd, hystart));
+        self.windows.insert(id, Window { ssthresh, ..Window::new(mss, cwnd, hystart) });
         self.law.joined(id, &mut self.windows);
     }
 
@@ -382,7 +383,7 @@ pub(crate) mod tests {
         let mut frame = Aimd::new(Plain, false);
         let mut view = View::default();
         for id in 0..subflows {
-            let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+            let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
             frame.add_subflow(Time::ZERO, SubflowId(id), init);
             view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
         }
@@ -462,7 +463,7 @@ pub(crate) mod tests {
         }
     }
 
-    const INIT: SubflowInit = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    const INIT: SubflowInit = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
 
     #[test]
     fn growth_may_be_negative_but_leaves_a_packet() {

@@ -13,6 +13,21 @@ pub struct SubflowInit {
     pub mss: Bytes,
     /// The window before anything is known, for window-based controllers (RFC 6928: ten packets).
     pub initial_window: Bytes,
+    /// The slow-start threshold of window-based controllers before the first loss; `None`: none (RFC 5681 s3.1: arbitrarily
+    /// high).
+    pub ssthresh: Option<Bytes>,
+}
+
+impl SubflowInit {
+    /// A subflow without a threshold for its first slow start.
+    pub const fn new(mss: Bytes, initial_window: Bytes) -> Self {
+        Self { mss, initial_window, ssthresh: None }
+    }
+
+    /// The threshold in bytes; infinite if there is none.
+    pub(crate) fn threshold(&self) -> f64 {
+        self.ssthresh.map_or(f64::INFINITY, Bytes::as_f64)
+    }
 }
 
 /// How fast a subflow may send.

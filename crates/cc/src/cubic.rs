@@ -99,7 +99,7 @@ impl Cubic {
             config,
             mss,
             cwnd: (init.initial_window.as_f64() / mss).max(1.0),
-            ssthresh: f64::INFINITY,
+            ssthresh: init.threshold() / mss,
             w_max: None,
             cwnd_prior: 0.0,
             epoch: None,
@@ -248,7 +248,7 @@ mod tests {
     const MSS: u64 = 1000;
 
     fn cubic(cwnd: f64) -> Cubic {
-        let init = SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) };
+        let init = SubflowInit::new(Bytes::new(MSS), Bytes::new(10 * MSS));
         let mut cubic = Cubic::new(Config::default(), init);
         cubic.cwnd = cwnd;
         cubic

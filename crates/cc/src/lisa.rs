@@ -163,7 +163,7 @@ mod tests {
         let mut frame = Aimd::new(law, false);
         let mut view = View::default();
         for id in 0..2 {
-            let start = SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 };
+            let start = SubflowInit::new(Bytes::new(1000), PACKETS_10);
             frame.add_subflow(Time::ZERO, SubflowId(id), start);
             view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(1000)));
         }
@@ -208,7 +208,7 @@ mod tests {
     fn windows_are_divided_anew_for_another_with_the_number_of_one_that_left() {
         let (mut frame, view) = divided();
         frame.remove_subflow(Time::ZERO, SubflowId(1));
-        frame.add_subflow(Time::ZERO, SubflowId(1), SubflowInit { mss: Bytes::new(1000), initial_window: PACKETS_10 });
+        frame.add_subflow(Time::ZERO, SubflowId(1), SubflowInit::new(Bytes::new(1000), PACKETS_10));
         frame.on_event(Time::ZERO, SubflowId(1), &sent(0), &view);
         assert_eq!(frame.limits(SubflowId(0)).cwnd, Bytes::new(20_000));
     }

@@ -126,7 +126,7 @@ mod tests {
         let view = View { subflows: (0..3).map(subflow).collect() };
         let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
         for id in 0..3 {
-            let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+            let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
             mpcc.add_subflow(Time::ZERO, SubflowId(id), init);
             mpcc.on_event(Time::ZERO, SubflowId(id), &sent, &view);
         }

@@ -407,7 +407,7 @@ mod tests {
         let config = Config { loss_weight: 11.35, latency_weight: 1.0, omega: 0.05, theta: 1.0, initial_rate: 4.0 };
         let mut held = MpccConnection::new(config);
         for (id, rate) in (0..).zip(rates) {
-            let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+            let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
             held.add_subflow(Time::ZERO, SubflowId(id), init);
             let subflow = held.subflows[id as usize].as_mut().unwrap();
             (subflow.rate, subflow.base, subflow.active) = (*rate, *rate, true);

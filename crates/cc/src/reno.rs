@@ -33,7 +33,7 @@ impl Reno {
         // A window of less than one packet would send nothing.
         let mss = init.mss.as_f64().max(1.0);
         let cwnd = init.initial_window.as_f64().max(mss);
-        Self { mss, cwnd, ssthresh: f64::INFINITY, slow_start: SlowStart::new(hystart) }
+        Self { mss, cwnd, ssthresh: init.threshold(), slow_start: SlowStart::new(hystart) }
     }
 
     fn on_ack(&mut self, now: Time, packet: &Acked, view: &SubflowView) {
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    const INIT: SubflowInit = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    const INIT: SubflowInit = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
 
     /// The window in bytes and the slow-start threshold after these events.
     fn after(events: &[Event]) -> (f64, f64) {

@@ -203,7 +203,7 @@ mod tests {
     use crate::event::Acked;
     use crate::uni_mptcp::UniMptcp;
 
-    const INIT: SubflowInit = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    const INIT: SubflowInit = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
 
     /// Two subflows with these costs, and what they delivered.
     fn view(costs: [f64; 2], delivered: [u64; 2]) -> View {

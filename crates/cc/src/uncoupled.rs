@@ -97,7 +97,7 @@ mod tests {
     fn who_has_left_asks_for_no_time() {
         let mut vivace = crate::create(&"vivace".parse().unwrap(), 1).unwrap();
         let view = View { subflows: vec![SubflowView::new(SubflowId(0), Bytes::new(1000))] };
-        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+        let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
         vivace.add_subflow(Time::ZERO, SubflowId(0), init);
         let sent = Event::Sent { packet: PacketNumber(0), bytes: Bytes::new(1000), app_limited: false };
         vivace.on_event(Time::ZERO, SubflowId(0), &sent, &view);

@@ -67,7 +67,7 @@ impl Vegas {
             config,
             mss,
             cwnd: (init.initial_window.as_f64() / mss).max(1.0),
-            ssthresh: f64::INFINITY,
+            ssthresh: init.threshold() / mss,
             base: f64::INFINITY,
             smallest: f64::INFINITY,
             samples: 0,
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn vegas(cwnd: f64, slow_start: bool) -> Vegas {
-        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+        let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
         let mut vegas = Vegas::new(Config { alpha: 2.0, beta: 4.0, gamma: 1.0 }, init);
         vegas.cwnd = cwnd;
         vegas.base = 0.1;

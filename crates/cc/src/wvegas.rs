@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_back_off_is_not_undone_by_slow_start() {
         let mut wvegas = Aimd::new(Wvegas::default(), false);
-        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(20_000) };
+        let init = SubflowInit::new(Bytes::new(1000), Bytes::new(20_000));
         wvegas.add_subflow(Time::ZERO, SubflowId(0), init);
         wvegas.windows_mut().iter_mut().for_each(|window| window.ssthresh = 20.0);
         let mut view = View::default();

@@ -2,7 +2,9 @@
 
 mod testbed;
 
-use manypath_cc::{Acked, CongestionControl, Event, Limits, PathReport, Seeds, algorithms, create, create_seeded};
+use manypath_cc::{
+    Acked, CongestionControl, Event, Limits, PathReport, Seeds, SubflowInit, algorithms, create, create_seeded,
+};
 use manypath_core::{
     AlgorithmSpec, Bytes, Duration, PacketNumber, Rate, SubflowId, SubflowState, SubflowView, Time, View,
 };
@@ -493,5 +495,40 @@ proptest! {
                 prop_assert!(!apart(&a, &b, 1e-9), "{name} {a:?} is not {base} {b:?} after {event:?}");
             }
         }
+    }
+}
+
+/// RFC 5681 s3.1: slow start is used below the threshold, and one may be given before the first loss.
+#[test]
+fn the_first_slow_start_ends_at_a_threshold_that_was_given() {
+    let grown = |name: &str, ssthresh: Option<Bytes>| {
+        let (mut controller, mut view) = (make(name, 1), View::default());
+        let init = SubflowInit { ssthresh, ..init() };
+        controller.add_subflow(Time::ZERO, SubflowId(0), init);
+        assert_eq!(controller.limits(SubflowId(0)).ssthresh, ssthresh, "{name}");
+        let mut subflow = SubflowView::new(SubflowId(0), init.mss);
+        let rtt = Duration::from_millis(50);
+        (subflow.srtt, subflow.min_rtt, subflow.state) = (Some(rtt), rtt, SubflowState::Active);
+        subflow.in_flight = init.mss * 100;
+        view.subflows.push(subflow);
+        for packet in 0..50 {
+            let acked = Acked {
+                packet: PacketNumber(packet),
+                bytes: init.mss,
+                sent_at: Time::ZERO,
+                rtt,
+                delivery_rate: Rate::from_mbps(10.0),
+                delivered_at_send: Bytes::ZERO,
+                in_recovery: false,
+                app_limited: false,
+            };
+            controller.on_event(Time::ZERO + rtt, SubflowId(0), &Event::Acked(acked), &view);
+        }
+        controller.limits(SubflowId(0)).cwnd.as_f64() / init.mss.as_f64()
+    };
+    for name in ["reno", "cubic", "vegas", "lia", "olia", "balia", "ewtcp", "lisa", "e-nmcc", "tccc", "uni-mptcp"] {
+        let (free, bounded) = (grown(name, None), grown(name, Some(init().mss * 20)));
+        assert!(free >= 35.0 || name == "vegas", "{name}: {free}");
+        assert!((20.0..23.0).contains(&bounded) || name == "vegas" && bounded < 23.0, "{name}: {bounded}");
     }
 }

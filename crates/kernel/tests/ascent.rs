@@ -35,7 +35,7 @@ struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     fn new(config: ascent::Config, controller: &'a PacedController, seed: u64) -> Self {
-        let init = SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) };
+        let init = SubflowInit::new(Bytes::new(MSS), Bytes::new(10 * MSS));
         let random = Seeds::new(seed).generator(SubflowId(0));
         let mut view = SubflowView::new(SubflowId(0), Bytes::new(MSS));
         view.srtt = Some(SRTT);

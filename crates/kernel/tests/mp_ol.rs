@@ -45,7 +45,7 @@ struct Pair<'a> {
 impl<'a> Pair<'a> {
     fn new(controller: &'a PacedController, config: Config) -> Self {
         let mut ours = MpOl::new(config);
-        let init = SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) };
+        let init = SubflowInit::new(Bytes::new(MSS), Bytes::new(10 * MSS));
         ours.add_subflow(Time::ZERO, ID, init);
         let mut own = SubflowView::new(ID, Bytes::new(MSS));
         own.srtt = Some(SRTT);

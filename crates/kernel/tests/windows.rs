@@ -81,7 +81,7 @@ impl<L: Copy + Default> Pair<L> {
         let subflows = 1 + dice.below(MAX_SUBFLOWS as u64) as usize;
         let (mut theirs, mut view) = (Twin::new(), View::default());
         for (place, id) in (0..subflows).zip(0..) {
-            let init = SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) };
+            let init = SubflowInit::new(Bytes::new(MSS), Bytes::new(10 * MSS));
             ours.add_subflow(Time::ZERO, SubflowId(id), init);
             view.subflows.push(SubflowView::new(SubflowId(id), Bytes::new(MSS)));
             theirs.sockets[place].cwnd = 10;

@@ -211,6 +211,8 @@ pub(crate) struct ConnectionTable {
     pub(crate) receive_buffer: Option<Text<ASize>>,
     /// Initial window in packets.
     pub(crate) initial_window: Option<u64>,
+    /// Slow-start threshold before the first loss in packets; without it slow start goes on until then.
+    pub(crate) initial_ssthresh: Option<u64>,
     /// An acknowledgement covers this many packets.
     pub(crate) ack_every: Option<u32>,
     /// The longest that a packet waits for its acknowledgement; 25ms without it, 40ms with `tcp`.
@@ -256,8 +258,10 @@ pub(crate) enum RecoveryName {
     Rack,
     /// RFC 6675.
     Sack,
-    /// RFC 6582.
+    /// RFC 6582: "impatient".
     NewReno,
+    /// RFC 6582 s4: "slow-but-steady", as in ns-3.
+    NewRenoSteady,
 }
 
 /// One path of a connection.

@@ -109,8 +109,10 @@ pub enum AckRule {
 /// Loss recovery of a `tcp` subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// RFC 6582: one loss a round trip.
+    /// RFC 6582: one loss a round trip, and a timeout where that takes longer ("impatient").
     NewReno,
+    /// RFC 6582 s4: one loss a round trip however many there are ("slow-but-steady"), as in ns-3.
+    NewRenoSteady,
     /// RFC 6675: by selective acknowledgements; what is lost twice needs a timeout.
     Sack,
     /// RFC 8985: by time, as Linux does since 4.18.
@@ -154,6 +156,8 @@ pub struct Connection {
     pub receive_buffer: Bytes,
     /// Initial window in packets.
     pub initial_window: u64,
+    /// Slow-start threshold before the first loss in packets; `None`: none.
+    pub initial_ssthresh: Option<u64>,
     /// A carrier's acknowledgement covers this many packets when nothing is unusual.
     pub ack_every: u32,
     /// The longest that a packet waits for its acknowledgement.

@@ -298,6 +298,7 @@ fn overrides_replace_values_and_obey_the_same_rules() {
         "connection.phone.cc=\"mpcc-latency:omega=0.1\"",
         "connection.download.count=2",
         "connection.download.initial-window=4",
+        "connection.download.initial-ssthresh=40",
         "link.wifi.loss=2%",
         "link.lte.back={ rate = '1Mbit' }",
         "source.video.on-off.on=7s",
@@ -307,6 +308,7 @@ fn overrides_replace_values_and_obey_the_same_rules() {
     assert_eq!(scenario.connections.len(), 3);
     assert_eq!(scenario.connections[0].cc.to_string(), "mpcc-latency:omega=0.1");
     assert_eq!((scenario.connections[1].cc.to_string(), scenario.connections[1].initial_window), ("olia".into(), 4));
+    assert_eq!([0, 1].map(|index| scenario.connections[index].initial_ssthresh), [None, Some(40)]);
     let named = template().lines().position(|line| line.starts_with("name = \"download\"")).unwrap();
     assert_eq!(scenario.connections[1].line, named, "the line before its name");
     assert_eq!(scenario.links[0].config.loss, manypath_link::Loss::Random(0.02));
@@ -314,6 +316,10 @@ fn overrides_replace_values_and_obey_the_same_rules() {
     assert_eq!(scenario.sources[0].on_off.unwrap().0, manypath_core::Duration::from_secs(7));
     for (given, message) in [
         ("connection.phone.speed=3", "connection.phone.speed=3:1:18: unknown field `speed`"),
+        (
+            "connection.phone.initial-ssthresh=1",
+            "test.toml:34:1: initial-ssthresh is 1: it must be 2 to 100000 packets",
+        ),
         ("duration=5", "duration=5:1:10: '5' has no unit: write 5s"),
         ("link.wifi.rate=fast", "link.wifi.rate=fast:1:16: 'fast' does not start with a number"),
         (

@@ -72,6 +72,8 @@ pub struct Config {
     pub pace_windows: bool,
     /// The initial window in packets (RFC 6928).
     pub initial_window_packets: u64,
+    /// The slow-start threshold before the first loss, in packets; `None`: none.
+    pub initial_ssthresh_packets: Option<u64>,
     /// What the peer allows.
     pub peer: PeerLimits,
 }
@@ -95,6 +97,7 @@ impl Config {
             pacing_burst: Duration::from_micros(500),
             pace_windows: true,
             initial_window_packets: 10,
+            initial_ssthresh_packets: None,
             peer: PeerLimits { receive_window, flow_window, max_flows },
         }
     }

@@ -204,7 +204,8 @@ impl Session {
         }
         self.stir(Time::ZERO);
         let initial_window = init.max_datagram * self.config.initial_window_packets;
-        self.cc.add_subflow(now, id, SubflowInit { mss: init.max_datagram, initial_window });
+        let ssthresh = self.config.initial_ssthresh_packets.map(|packets| init.max_datagram * packets);
+        self.cc.add_subflow(now, id, SubflowInit { mss: init.max_datagram, initial_window, ssthresh });
         self.refresh_all_limits();
         self.want_ack(now, id);
         Ok(id)

@@ -137,6 +137,7 @@ fn end(
         pacing_burst: connection.pacing_burst,
         pace_windows: connection.pace_windows,
         initial_window_packets: connection.initial_window,
+        initial_ssthresh_packets: connection.initial_ssthresh,
         max_paths: manypath_session::MAX_PATHS,
         peer: PeerLimits { receive_window: connection.receive_buffer, flow_window: UNBOUNDED, max_flows: MAX_FLOWS },
         ..defaults

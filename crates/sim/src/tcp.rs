@@ -11,8 +11,8 @@
 //!   (s7), and a timeout spares nothing that left a moment ago (s6.3). The loss of what was sent again begins an episode anew
 //!   (RFC 5681 s4.3).
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
-//!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"). It is a TCP
-//!   without options, thus without time stamps, too.
+//!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"), or with each of
+//!   them ("slow-but-steady", s4). It is a TCP without options, thus without time stamps, too.
 //! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
 //!   recovery begins no more until all of it has been acknowledged.
 //!
@@ -191,7 +191,7 @@ impl Sender {
         let mut sample = None;
         let acked = usize::try_from(cumulative.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let tells_nothing = |held: &Segment| held.repeated || held.whereabouts != Whereabouts::InFlight;
-        let stamped = self.config.recovery != Recovery::NewReno;
+        let stamped = !self.is_new_reno();
         if advanced && stamped && self.segments.iter().take(acked).all(tells_nothing) {
             // Else the timer would stay with what may just have proved too short, as after an outage.
             let echo = SendTime(u32::try_from(ack.timing).unwrap_or(0)).elapsed(now);
@@ -262,13 +262,17 @@ impl Sender {
         self.detect_losses(now, &mut fate);
     }
 
+    fn is_new_reno(&self) -> bool {
+        matches!(self.config.recovery, Recovery::NewReno | Recovery::NewRenoSteady)
+    }
+
     /// The cumulative acknowledgement moved.
     fn on_advance(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
         self.duplicates = 0;
         self.timeouts = 0;
-        let new_reno = self.config.recovery == Recovery::NewReno;
         let over = self.base >= self.recover;
-        if over || !core::mem::replace(&mut self.partial, true) || !new_reno || self.phase != Phase::Recovery {
+        let impatient = self.config.recovery == Recovery::NewReno && self.phase == Phase::Recovery && !over;
+        if !core::mem::replace(&mut self.partial, true) || !impatient {
             // RFC 6298 s5.3; RFC 6582 s3.2 step 3: on the first partial acknowledgement only.
             self.timer = now;
         }
@@ -277,7 +281,7 @@ impl Sender {
                 fate(PacketNumber::default(), Fate::Recovered);
             }
             self.recover_again(now, fate);
-        } else if self.phase == Phase::Recovery && new_reno {
+        } else if self.phase == Phase::Recovery && self.is_new_reno() {
             // RFC 6582 s3.2 step 3: a partial acknowledgement ends at the next hole.
             self.lose(now, self.base, fate);
         }
@@ -311,7 +315,9 @@ impl Sender {
                 }
                 self.judged = end;
             }
-            Recovery::NewReno if self.phase == Phase::Open && self.duplicates >= DUP_THRESH => {
+            Recovery::NewReno | Recovery::NewRenoSteady
+                if self.phase == Phase::Open && self.duplicates >= DUP_THRESH =>
+            {
                 self.lose(now, self.base, fate);
             }
             Recovery::Rack => {

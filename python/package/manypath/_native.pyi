@@ -346,11 +346,15 @@ class Limits:
 
 @final
 class SubflowInit:
-    def __new__(cls, mss_bytes: int, initial_window_bytes: int) -> SubflowInit: ...
+    def __new__(
+        cls, mss_bytes: int, initial_window_bytes: int, ssthresh_bytes: Optional[int] = None
+    ) -> SubflowInit: ...
     @property
     def mss_bytes(self) -> int: ...
     @property
     def initial_window_bytes(self) -> int: ...
+    @property
+    def ssthresh_bytes(self) -> Optional[int]: ...
 
 @final
 class SubflowView:

@@ -82,8 +82,8 @@ impl Controller {
         if state.joined(id) {
             return Err(PyValueError::new_err(format!("subflow {id} has joined already")));
         }
-        let init =
-            init.copied().unwrap_or(SubflowInit { mss_bytes: 1400, initial_window_bytes: 1400 * INITIAL_WINDOW });
+        let usual = SubflowInit { mss_bytes: 1400, initial_window_bytes: 1400 * INITIAL_WINDOW, ssthresh_bytes: None };
+        let init = init.copied().unwrap_or(usual);
         let fresh = CoreView::new(SubflowId(id), Bytes::new(init.mss_bytes));
         let kept = Kept { rtt: RttEstimator::new(), loss: Ewma::new(LOSS_WEIGHT) };
         if id as usize == state.view.subflows.len() {
@@ -96,6 +96,7 @@ impl Controller {
         let init = manypath_cc::SubflowInit {
             mss: Bytes::new(init.mss_bytes),
             initial_window: Bytes::new(init.initial_window_bytes),
+            ssthresh: init.ssthresh_bytes.map(Bytes::new),
         };
         state.now = now;
         state.controller.add_subflow(now, SubflowId(id), init);

@@ -82,17 +82,24 @@ pub(crate) struct SubflowInit {
     pub(crate) mss_bytes: u64,
     /// The window before anything is known.
     pub(crate) initial_window_bytes: u64,
+    /// The slow-start threshold before the first loss; `None`: none.
+    pub(crate) ssthresh_bytes: Option<u64>,
 }
 
 #[pymethods]
 impl SubflowInit {
     #[new]
-    fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
-        Self { mss_bytes, initial_window_bytes }
+    #[pyo3(signature = (mss_bytes, initial_window_bytes, ssthresh_bytes=None))]
+    fn new(mss_bytes: u64, initial_window_bytes: u64, ssthresh_bytes: Option<u64>) -> Self {
+        Self { mss_bytes, initial_window_bytes, ssthresh_bytes }
     }
 
     fn __repr__(&self) -> String {
-        format!("SubflowInit(mss_bytes={}, initial_window_bytes={})", self.mss_bytes, self.initial_window_bytes)
+        let Self { mss_bytes, initial_window_bytes, ssthresh_bytes } = self;
+        let ssthresh = ssthresh_bytes.map_or("None".to_owned(), |bytes| bytes.to_string());
+        format!(
+            "SubflowInit(mss_bytes={mss_bytes}, initial_window_bytes={initial_window_bytes}, ssthresh_bytes={ssthresh})"
+        )
     }
 }
 

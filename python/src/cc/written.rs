@@ -93,8 +93,11 @@ impl CongestionControl for Written {
     fn add_subflow(&mut self, now: Time, id: SubflowId, init: manypath_cc::SubflowInit) {
         self.limits.insert(id, CoreLimits::NONE);
         self.call(None, |object| {
-            let (mss_bytes, initial_window_bytes) = (init.mss.get(), init.initial_window.get());
-            let init = SubflowInit { mss_bytes, initial_window_bytes };
+            let init = SubflowInit {
+                mss_bytes: init.mss.get(),
+                initial_window_bytes: init.initial_window.get(),
+                ssthresh_bytes: init.ssthresh.map(manypath_core::Bytes::get),
+            };
             object.call_method1("add_subflow", (now.as_secs_f64(), id.0, init)).map(drop)
         });
     }

@@ -53,7 +53,7 @@ struct Driver {
 
 impl Driver {
     fn new(config: Config) -> Self {
-        let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+        let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
         let mut view = SubflowView::new(SubflowId(0), Bytes::new(1000));
         view.srtt = Some(Duration::from_millis(100));
         Self {

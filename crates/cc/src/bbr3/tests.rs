@@ -8,7 +8,7 @@ fn close(left: f64, right: f64) {
 }
 
 fn bbr() -> (Bbr3, SubflowView) {
-    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
     let view = SubflowView::new(SubflowId(0), Bytes::new(1000));
     (Bbr3::new(Xoshiro256PlusPlus::seed_from_u64(1), init), view)
 }

@@ -25,7 +25,7 @@ fn report(rate: f64, loss: f64, index: usize) -> Report<Role> {
 }
 
 fn subflow(base: f64) -> (Subflow, Window) {
-    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
     let mut own = Subflow::new(&CONFIG, init);
     own.srtt = Some(Duration::from_millis(100));
     own.base = base;
@@ -292,7 +292,7 @@ fn a_timeout_halves_what_the_window_was_worth() {
 
 #[test]
 fn others_are_all_but_the_own_and_who_has_left_asks_for_no_time() {
-    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
     let mut cc = MpOl::new(CONFIG);
     let view = View { subflows: vec![SubflowView::new(SubflowId(0), Bytes::new(1000))] };
     for (id, cwnd) in [(0, 100.0), (1, 50.0)] {
@@ -310,7 +310,7 @@ fn others_are_all_but_the_own_and_who_has_left_asks_for_no_time() {
 
 #[test]
 fn what_losses_leave_while_monitoring() {
-    let init = SubflowInit { mss: Bytes::new(1000), initial_window: Bytes::new(10_000) };
+    let init = SubflowInit::new(Bytes::new(1000), Bytes::new(10_000));
     // LIA: two packets of a lone subflow, one where there are several.
     for (subflows, least) in [(1, 2.0), (2, 1.0)] {
         let mut cc = MpOl::new(CONFIG);

@@ -370,7 +370,7 @@ impl Testbed {
 
 /// What subflows are given when they join.
 pub fn init() -> SubflowInit {
-    SubflowInit { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS) }
+    SubflowInit::new(Bytes::new(MSS), Bytes::new(10 * MSS))
 }
 
 /// A view that follows replayed events well enough for controllers that read it.

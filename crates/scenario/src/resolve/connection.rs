@@ -116,6 +116,7 @@ fn connection(located: &Located<ConnectionTable>, base: Option<&Topology>, names
         send_buffer: buffer("send-buffer", table.send_buffer, packet).map_err(here)?,
         receive_buffer: buffer("receive-buffer", table.receive_buffer, packet).map_err(here)?,
         initial_window: initial_window(table).map_err(here)?,
+        initial_ssthresh: initial_ssthresh(table).map_err(here)?,
         ack_every: ack_every(table).map_err(here)?,
         max_ack_delay,
         pace_windows: table.pace_windows,
@@ -144,6 +145,7 @@ fn transport(table: &ConnectionTable) -> Result<Transport, Problem> {
         RecoveryName::Rack => Recovery::Rack,
         RecoveryName::Sack => Recovery::Sack,
         RecoveryName::NewReno => Recovery::NewReno,
+        RecoveryName::NewRenoSteady => Recovery::NewRenoSteady,
     };
     let min_rto = table.min_rto.map_or(MIN_RTO, |rto| rto.0);
     if !(Duration::from_millis(1)..=Duration::from_secs(60)).contains(&min_rto) {
@@ -191,6 +193,15 @@ fn initial_window(table: &ConnectionTable) -> Result<u64, Problem> {
         return Err(out_of_range("initial-window", packets, "1 to 10000 packets"));
     }
     Ok(packets)
+}
+
+fn initial_ssthresh(table: &ConnectionTable) -> Result<Option<u64>, Problem> {
+    match table.initial_ssthresh {
+        Some(packets) if !(2..=100_000).contains(&packets) => {
+            Err(out_of_range("initial-ssthresh", packets, "2 to 100000 packets"))
+        }
+        given => Ok(given),
+    }
 }
 
 fn ack_every(table: &ConnectionTable) -> Result<u32, Problem> {

@@ -123,6 +123,22 @@ fn the_impatient_timer_starts_anew_on_the_first_partial_acknowledgement_only() {
 }
 
 #[test]
+fn the_steady_timer_starts_anew_on_each_partial_acknowledgement() {
+    let mut sender = flight(Recovery::NewRenoSteady, 9);
+    for end in 4..7 {
+        acked(&mut sender, at(20), 0, &[(3, end)]);
+    }
+    for (now, cumulative) in [(at(40), 1), (at(60), 2)] {
+        sender.on_sent(at(20), PacketNumber(8 + cumulative), Some(PacketNumber(cumulative - 1)));
+        let fates = acked(&mut sender, now, cumulative, &[(3, 7)]);
+        assert_eq!((sender.phase, sender.timer), (Phase::Recovery, now));
+        // As with the other, one segment is lost at a time.
+        let next = if cumulative == 1 { Some((1, Fate::Lost)) } else { Some((2, Fate::Lost)) };
+        assert_eq!(fates.last().copied(), next);
+    }
+}
+
+#[test]
 fn any_other_timer_starts_anew_with_each_acknowledgement_that_advances() {
     let mut sender = flight(Recovery::Sack, 9);
     acked(&mut sender, at(20), 0, &[(4, 7)]);
