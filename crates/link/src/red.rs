@@ -46,7 +46,8 @@ pub(crate) struct RedState {
     average: f64,
     /// When the last packet was judged: idle time before it is in the average already.
     judged: Time,
-    /// Packets since the last signal while the average was between the thresholds (\[RED93\] `count`, plus one).
+    /// Packets without a signal since the last one, or since the average came between the thresholds (\[RED93\] `count` as
+    /// its text has it, which makes gaps uniform; its pseudo code counts one more after a signal).
     since_signal: u64,
     random: Xoshiro256PlusPlus,
 }
