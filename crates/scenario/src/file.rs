@@ -260,7 +260,7 @@ pub(crate) enum RecoveryName {
     Sack,
     /// RFC 6582: "impatient".
     NewReno,
-    /// RFC 6582 s4: "slow-but-steady", as in ns-3.
+    /// RFC 3782 s4: "slow-but-steady", as in ns-3.
     NewRenoSteady,
 }
 

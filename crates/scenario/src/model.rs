@@ -111,7 +111,7 @@ pub enum AckRule {
 pub enum Recovery {
     /// RFC 6582: one loss a round trip, and a timeout where that takes longer ("impatient").
     NewReno,
-    /// RFC 6582 s4: one loss a round trip however many there are ("slow-but-steady"), as in ns-3.
+    /// RFC 3782 s4: one loss a round trip however many there are ("slow-but-steady"), as in ns-3.
     NewRenoSteady,
     /// RFC 6675: by selective acknowledgements; what is lost twice needs a timeout.
     Sack,

@@ -12,7 +12,7 @@
 //!   (RFC 5681 s4.3).
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
 //!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"), or with each of
-//!   them ("slow-but-steady", s4). It is a TCP without options, thus without time stamps, too.
+//!   them ("slow-but-steady", RFC 3782 s4). It is a TCP without options, thus without time stamps, too.
 //! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
 //!   recovery begins no more until all of it has been acknowledged.
 //!
