@@ -129,7 +129,7 @@ fn a_subflow_delivers_in_order_and_its_losses_stay_on_it() {
 #[test]
 fn what_a_subflow_receives_twice_is_counted() {
     let network = link("a", "20Mbit", "20ms", "200packets", "jitter = \"20ms\"\nreorder = true");
-    for recovery in ["rack", "sack", "new-reno"] {
+    for recovery in ["rack", "sack", "new-reno", "new-reno-steady"] {
         let flow = tcp("one", "cubic", &["a"], &format!("file = \"2MB\"\nrecovery = \"{recovery}\""));
         let report = simulate(&format!("duration = \"60s\"\n{network}{flow}"), 1);
         let connection = &report.connections[0];
