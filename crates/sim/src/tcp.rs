@@ -170,8 +170,8 @@ impl Sender {
                 self.segments.len() - 1
             }
         };
-        if index == 0 {
-            // RFC 6298 s5.1, and s5.6 for what is sent again; RFC 6675 s6 allows it in recovery.
+        if index == 0 && !(self.is_new_reno() && self.phase == Phase::Recovery) {
+            // RFC 6298 s5.1, and s5.6 after a timeout. RFC 6675 s6 allows it in recovery; with NewReno it runs on.
             self.timer = now;
         }
         if self.config.recovery == Recovery::Rack {

@@ -104,20 +104,23 @@ fn the_impatient_timer_starts_anew_on_the_first_partial_acknowledgement_only() {
     }
     assert_eq!(sender.phase, Phase::Recovery);
     sender.on_sent(at(20), PacketNumber(9), Some(PacketNumber(0)));
+    assert_eq!(sender.timer, Time::ZERO, "what is sent again does not start it anew");
     acked(&mut sender, at(40), 1, &[(3, 7)]);
     assert_eq!(sender.timer, at(40));
+    sender.on_sent(at(45), PacketNumber(10), Some(PacketNumber(1)));
     acked(&mut sender, at(60), 2, &[(3, 7)]);
+    sender.on_sent(at(65), PacketNumber(11), Some(PacketNumber(2)));
     assert_eq!(sender.timer, at(40));
     acked(&mut sender, at(80), 9, &[]);
     assert_eq!((sender.phase, sender.timer), (Phase::Open, at(80)), "the episode is over");
     // The next episode has a first partial acknowledgement of its own.
-    for packet in 10..16 {
+    for packet in 12..18 {
         sender.on_sent(at(80), PacketNumber(packet), None);
     }
     for end in 12..15 {
         acked(&mut sender, at(100), 9, &[(11, end)]);
     }
-    sender.on_sent(at(100), PacketNumber(16), Some(PacketNumber(10)));
+    sender.on_sent(at(100), PacketNumber(18), Some(PacketNumber(12)));
     acked(&mut sender, at(120), 10, &[(11, 14)]);
     assert_eq!((sender.phase, sender.timer), (Phase::Recovery, at(120)));
 }
@@ -129,7 +132,7 @@ fn the_steady_timer_starts_anew_on_each_partial_acknowledgement() {
         acked(&mut sender, at(20), 0, &[(3, end)]);
     }
     for (now, cumulative) in [(at(40), 1), (at(60), 2)] {
-        sender.on_sent(at(20), PacketNumber(8 + cumulative), Some(PacketNumber(cumulative - 1)));
+        sender.on_sent(now - ms(20), PacketNumber(8 + cumulative), Some(PacketNumber(cumulative - 1)));
         let fates = acked(&mut sender, now, cumulative, &[(3, 7)]);
         assert_eq!((sender.phase, sender.timer), (Phase::Recovery, now));
         // As with the other, one segment is lost at a time.
