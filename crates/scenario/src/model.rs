@@ -119,6 +119,13 @@ pub enum Recovery {
     Rack,
 }
 
+impl Recovery {
+    /// Whether subflows recover without selective acknowledgements.
+    pub fn is_new_reno(self) -> bool {
+        matches!(self, Self::NewReno | Self::NewRenoSteady)
+    }
+}
+
 /// A connection between two hosts, data from the first to the second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {

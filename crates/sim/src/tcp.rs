@@ -14,7 +14,8 @@
 //!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"), or with each of
 //!   them ("slow-but-steady", RFC 3782 s4). It is a TCP without options, thus without time stamps, too.
 //! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
-//!   recovery begins no more until all of it has been acknowledged.
+//!   recovery begins no more until all of it has been acknowledged; with NewReno it does, as in ns-3, when three duplicate
+//!   acknowledgements come: what has arrived does not leave again here, so they tell of a loss (RFC 6582 s4).
 //!
 //! With SACK and RACK, what left in an episode and is lost begins the next one when that ends (RFC 6675 s5).
 //!
@@ -170,7 +171,7 @@ impl Sender {
                 self.segments.len() - 1
             }
         };
-        if index == 0 && !(self.is_new_reno() && self.phase == Phase::Recovery) {
+        if index == 0 && !(self.config.recovery.is_new_reno() && self.phase == Phase::Recovery) {
             // RFC 6298 s5.1, and s5.6 after a timeout. RFC 6675 s6 allows it in recovery; with NewReno it runs on.
             self.timer = now;
         }
@@ -191,7 +192,7 @@ impl Sender {
         let mut sample = None;
         let acked = usize::try_from(cumulative.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let tells_nothing = |held: &Segment| held.repeated || held.whereabouts != Whereabouts::InFlight;
-        let stamped = !self.is_new_reno();
+        let stamped = !self.config.recovery.is_new_reno();
         if advanced && stamped && self.segments.iter().take(acked).all(tells_nothing) {
             // Else the timer would stay with what may just have proved too short, as after an outage.
             let echo = SendTime(u32::try_from(ack.timing).unwrap_or(0)).elapsed(now);
@@ -262,10 +263,6 @@ impl Sender {
         self.detect_losses(now, &mut fate);
     }
 
-    fn is_new_reno(&self) -> bool {
-        matches!(self.config.recovery, Recovery::NewReno | Recovery::NewRenoSteady)
-    }
-
     /// The cumulative acknowledgement moved.
     fn on_advance(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
         self.duplicates = 0;
@@ -281,7 +278,7 @@ impl Sender {
                 fate(PacketNumber::default(), Fate::Recovered);
             }
             self.recover_again(now, fate);
-        } else if self.phase == Phase::Recovery && self.is_new_reno() {
+        } else if self.phase == Phase::Recovery && self.config.recovery.is_new_reno() {
             // RFC 6582 s3.2 step 3: a partial acknowledgement ends at the next hole.
             self.lose(now, self.base, fate);
         }
@@ -316,7 +313,7 @@ impl Sender {
                 self.judged = end;
             }
             Recovery::NewReno | Recovery::NewRenoSteady
-                if self.phase == Phase::Open && self.duplicates >= DUP_THRESH =>
+                if self.phase != Phase::Recovery && self.duplicates >= DUP_THRESH =>
             {
                 self.lose(now, self.base, fate);
             }
@@ -346,14 +343,17 @@ impl Sender {
     fn lose(&mut self, now: Time, number: u64, fate: &mut impl FnMut(PacketNumber, Fate)) {
         let index = usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let Some(segment) = self.segments.get_mut(index) else { return };
-        if segment.whereabouts != Whereabouts::InFlight || segment.repeated && self.config.recovery != Recovery::Rack {
+        // RFC 6582 s4: three duplicate acknowledgements may also tell of a head that is lost again after a timeout.
+        let rescued = self.phase == Phase::TimedOut && self.config.recovery.is_new_reno();
+        let settled = segment.repeated && self.config.recovery != Recovery::Rack && !rescued;
+        if segment.whereabouts != Whereabouts::InFlight || settled {
             return;
         }
         segment.whereabouts = Whereabouts::Lost;
         let packet = segment.last;
         // What is lost first leaves again at the moment when the episode begins.
         let again = segment.repeated && segment.sent_at >= self.began;
-        if self.phase == Phase::Open || self.phase == Phase::Recovery && again {
+        if self.phase == Phase::Open || rescued || self.phase == Phase::Recovery && again {
             self.begin_recovery(now, packet, fate);
         }
         fate(packet, Fate::Lost);
@@ -376,6 +376,7 @@ impl Sender {
         self.backoff += 1;
         self.timer = now;
         self.phase = Phase::TimedOut;
+        self.duplicates = 0;
         self.recover = self.base + self.segments.len() as u64;
         let mut lost = 0;
         for segment in self.segments.iter_mut().filter(|segment| segment.whereabouts == Whereabouts::InFlight) {

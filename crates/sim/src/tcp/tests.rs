@@ -142,6 +142,23 @@ fn the_steady_timer_starts_anew_on_each_partial_acknowledgement() {
 }
 
 #[test]
+fn a_head_that_is_lost_again_after_a_timeout_is_found_by_duplicate_acknowledgements() {
+    let mut sender = flight(Recovery::NewReno, 4);
+    acked(&mut sender, at(20), 1, &[]);
+    timed_out(&mut sender, at(300));
+    for packet in 4..8 {
+        let repeats = (packet < 7).then(|| PacketNumber(packet - 3));
+        sender.on_sent(at(300), PacketNumber(packet), repeats);
+    }
+    for end in 3..5 {
+        assert_eq!(acked(&mut sender, at(320), 1, &[(2, end)]).len(), 1);
+    }
+    let fates = acked(&mut sender, at(320), 1, &[(2, 5)]);
+    assert_eq!(fates[1..], [(4, Fate::BeginsRecovery), (4, Fate::Lost)]);
+    assert_eq!(sender.phase, Phase::Recovery);
+}
+
+#[test]
 fn any_other_timer_starts_anew_with_each_acknowledgement_that_advances() {
     let mut sender = flight(Recovery::Sack, 9);
     acked(&mut sender, at(20), 0, &[(4, 7)]);
