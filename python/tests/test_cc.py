@@ -13,6 +13,19 @@ def acked(packet, now_s, rtt_s=0.05, **more):
     return Event.Acked(packet=packet, bytes=1000, sent_at_s=now_s - rtt_s, rtt_s=rtt_s, **more)
 
 
+def test_the_first_slow_start_may_have_a_threshold():
+    init = SubflowInit(1000, 10_000, ssthresh_bytes=12_000)
+    assert "ssthresh_bytes=12000" in repr(init) and INIT.ssthresh_bytes is None
+    reno = create("reno")
+    reno.add_subflow(0.0, 0, init)
+    assert reno.limits(0).ssthresh_bytes == 12_000
+    for packet in range(10):
+        reno.on_event(0.0, 0, Event.Sent(packet, 1000))
+    for packet in range(10):
+        reno.on_event(0.05, 0, acked(packet, 0.05))
+    assert 12_000 < reno.limits(0).cwnd_bytes < 13_000
+
+
 def test_reno_by_hand():
     """Slow start adds what is acknowledged; a loss halves what is in flight (RFC 5681)."""
     reno = create("reno")

@@ -58,6 +58,18 @@ fn two_flows_share_equally() {
     assert!((mean - 0.5).abs() < 0.025, "{mean}: {shares:?}");
 }
 
+/// RFC 5681 s3.1: below the threshold windows double each round trip, above it they grow by a packet.
+#[test]
+fn the_first_slow_start_ends_at_the_threshold_of_the_scenario() {
+    let window = |more: &str| {
+        let network = link("a", "100Mbit", "50ms", "1000packets", "");
+        let report = simulate(&format!("duration = \"1s\"\n{network}{}", tcp("one", "reno", &["a"], more)), 1);
+        report.connections[0].subflows[0].cwnd_bytes
+    };
+    let (free, bounded) = (window(""), window("initial-ssthresh = 20"));
+    assert!(bounded < 35 * 1500 && free > 4 * bounded, "{bounded} and {free} bytes");
+}
+
 /// A file over a link that loses everything for a while: several losses in one window.
 fn with_losses(recovery: &str, loss_ms: u64) -> Report {
     let until = 300 + loss_ms;
