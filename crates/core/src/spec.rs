@@ -40,7 +40,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// The value used when the key is absent, in the same notation.
     pub default: &'static str,
-    /// What values are allowed, in words or as an interval.
+    /// What values are allowed, in words.
     pub range: &'static str,
     /// What it means, with unit and source.
     pub meaning: &'static str,
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     const ROWS: &[Parameter] = &[
-        Parameter { name: "n", default: "5", range: "1..=100", meaning: "length" },
+        Parameter { name: "n", default: "5", range: "an integer from 1 to 100", meaning: "length" },
         Parameter { name: "pace", default: "on", range: "on or off", meaning: "pacing" },
     ];
 

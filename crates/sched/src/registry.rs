@@ -56,7 +56,7 @@ static ALGORITHMS: &[Algorithm] = &[
         parameters: &[Parameter {
             name: "ratio",
             default: "4",
-            range: "1..=100",
+            range: "a number from 1 to 100",
             meaning: "a copy is sent if the holder's RTT is more than this many times the idle subflow's (kernel 4)",
         }],
         citation: "Raiciu et al., NSDI 2012, mechanisms 1 and 2; Linux MPTCP 0.95, mptcp_sched.c; the Default of STMS",
@@ -76,7 +76,7 @@ static ALGORITHMS: &[Algorithm] = &[
             Parameter {
                 name: "share",
                 default: "0.1",
-                range: "0..=1",
+                range: "a number from 0 to 1",
                 meaning: "share of pacing rate x smoothed RTT from which on a subflow has enough queued (MPCC s6)",
             },
             RESCUE,
@@ -108,19 +108,19 @@ static ALGORITHMS: &[Algorithm] = &[
             Parameter {
                 name: "gap",
                 default: "0",
-                range: "0..=1e9",
+                range: "a number from 0 to 1e9",
                 meaning: "gap of every slow subflow to begin with, in segments (the paper states none)",
             },
             Parameter {
                 name: "weight",
                 default: "1",
-                range: "0..=1",
+                range: "a number from 0 to 1",
                 meaning: "weight of an interval in the moving average over intervals (the paper states none)",
             },
             Parameter {
                 name: "gain",
                 default: "0.0625",
-                range: "0..=1",
+                range: "a number from 0 to 1",
                 meaning: "share of each sample that is added to the gap: more learns sooner and overshoots further (ours)",
             },
         ],
@@ -147,7 +147,7 @@ static ALGORITHMS: &[Algorithm] = &[
         parameters: &[Parameter {
             name: "lambda",
             default: "1.2",
-            range: "1..=1.3",
+            range: "a number from 1 to 1.3",
             meaning: "factor on the estimate of what the fast subflow sends, to begin with (kernel 1.2, paper 1)",
         }],
         citation: "Ferlin et al., IFIP Networking 2016; Linux MPTCP, mptcp_blest.c (4e10ec5)",
@@ -159,7 +159,7 @@ static ALGORITHMS: &[Algorithm] = &[
         parameters: &[Parameter {
             name: "beta",
             default: "0.25",
-            range: "0..=10",
+            range: "a number from 0 to 10",
             meaning: "hysteresis: how much longer waiting may take once begun (Lim et al. 0.25)",
         }],
         citation: "Lim et al., CoNEXT 2017; Linux MPTCP, mptcp_ecf.c (5563404)",

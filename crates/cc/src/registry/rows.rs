@@ -82,7 +82,7 @@ const THRESHOLD: Parameter = parameter(
 const TOLERANCE: Parameter = parameter(
     "tolerance",
     "0.2",
-    "a number in 0..1",
+    "a number from 0 to 1",
     "loss rates that differ by this share of the largest are the same (TCCC gives no test)",
 );
 
@@ -137,9 +137,9 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     row(
         "vegas",
         &[
-            parameter("alpha", "2", "a number in 0..1000", "packets queued below which the window grows (Linux)"),
-            parameter("beta", "4", "a number in alpha..1000", "packets queued above which it shrinks (Linux)"),
-            parameter("gamma", "1", "a number in 0..1000", "packets queued that end slow start (Linux)"),
+            parameter("alpha", "2", "a number from 0 to 1000", "packets queued below which the window grows (Linux)"),
+            parameter("beta", "4", "a number from alpha to 1000", "packets queued above which it shrinks (Linux)"),
+            parameter("gamma", "1", "a number from 0 to 1000", "packets queued that end slow start (Linux)"),
         ],
         "Brakmo and Peterson, JSAC 1995; Linux tcp_vegas",
         Status::Stable,
@@ -229,7 +229,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     ),
     row(
         "semicoupled",
-        &[parameter("a", "1", "a number in 0.001..100", "aggressiveness (Wischik et al. 2011 s2.4)"), HYSTART],
+        &[parameter("a", "1", "a number from 0.001 to 100", "aggressiveness (Wischik et al. 2011 s2.4)"), HYSTART],
         "Wischik et al., NSDI 2011 s2.4",
         Status::Stable,
         |params, _| coupled(params, Semicoupled::new(params.number("a", 0.001, 100.0)?)),
@@ -274,7 +274,7 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
             parameter(
                 "weights",
                 "1",
-                "numbers in 0.001..1000 separated by /",
+                "numbers from 0.001 to 1000 separated by /",
                 "weights of the subflows by id, 1 for the rest (Uni-MPTCP s3.3)",
             ),
             parameter(
@@ -311,16 +311,16 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     row(
         "mpcc-connection",
         &[
-            parameter("loss-weight", "11.35", "a number in 3..1000", "weight of the loss rate (MPCC s7.1 beta)"),
-            parameter("latency-weight", "0", "a number in 0..1e6", "weight of the RTT gradient (MPCC s7.1 gamma)"),
+            parameter("loss-weight", "11.35", "a number from 3 to 1000", "weight of the loss rate (MPCC s7.1 beta)"),
+            parameter("latency-weight", "0", "a number from 0 to 1e6", "weight of the RTT gradient (MPCC s7.1 gamma)"),
             parameter(
                 "omega",
                 "0.05",
-                "a number in 0.001..0.5",
+                "a number from 0.001 to 0.5",
                 "probing distance and largest step, share of the total",
             ),
-            parameter("theta", "1", "a number in 0.001..1000", "step in Mbit/s per unit of gradient"),
-            parameter("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow"),
+            parameter("theta", "1", "a number from 0.001 to 1000", "step in Mbit/s per unit of gradient"),
+            parameter("initial", "4", "Mbit/s from 0.2 to 1e5", "rate of a new subflow"),
         ],
         "MPCC (Gilad et al., CoNEXT 2020) s4.1-4.2, eq. 1",
         Status::Experimental,
@@ -329,22 +329,22 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     row(
         "mp-ol",
         &[
-            parameter("n", "5", "an integer in 1..100", "monitor intervals in a monitoring period (MP-OL s5)"),
-            parameter("d", "0.5", "a number in 0..2", "distance of centroids that is a change (MP-OL s5)"),
+            parameter("n", "5", "an integer from 1 to 100", "monitor intervals in a monitoring period (MP-OL s5)"),
+            parameter("d", "0.5", "a number from 0 to 2", "distance of centroids that is a change (MP-OL s5)"),
             parameter(
                 "epsilon",
                 "0.05",
-                "a number in 0.001..0.5",
+                "a number from 0.001 to 0.5",
                 "probing distance, share of the own rate (MP-OL s5)",
             ),
             parameter(
                 "beta",
                 "1",
-                "a number in 0.0001..10000",
+                "a number from 0.0001 to 10000",
                 "step in Mbit/s per unit of gradient (not in the paper)",
             ),
             parameter("guard", "off", "on or off", "variation below 5% of the RTT and 0.1% of loss is none (ours)"),
-            parameter("initial", "4", "Mbit/s in 0.2..1e5", "rate of a new subflow (MPCC's release)"),
+            parameter("initial", "4", "Mbit/s from 0.2 to 1e5", "rate of a new subflow (MPCC's release)"),
         ],
         "MP-OL (Zhuang et al., TNSM 2023) s4",
         Status::Stable,
