@@ -78,7 +78,7 @@ struct Member {
     /// Smoothed round-trip time, seconds (TCCC algorithm 1 line 15).
     rtt: Option<f64>,
     hoe: Hoe,
-    /// Estimated threshold, packets (spec: `ssth_r`).
+    /// The threshold, packets (spec: `ssth_r`): estimated, before that the one it began with, if any.
     ssthresh: Option<f64>,
     /// Recent packets acknowledged and lost. Of the marked ones in a round trip one counts: a mark stands for a loss, and the
     /// engine tells the first.
@@ -136,12 +136,12 @@ impl Tccc {
         })
     }
 
-    /// The largest threshold estimated, packets (spec: `con_ssth`); `None` before the first.
+    /// The largest threshold known, packets (spec: `con_ssth`); `None` before the first.
     fn con_ssth(&self) -> Option<f64> {
         self.members.iter().flatten().filter_map(|member| member.ssthresh).reduce(f64::max)
     }
 
-    /// The expected throughput, packets per second (spec: `exp_th`); infinite before the first estimate.
+    /// The expected throughput, packets per second (spec: `exp_th`); infinite before the first threshold is known.
     fn exp_th(&self, min_rtt: f64) -> f64 {
         let rate = |member: &Member| Some(member.ssthresh? / member.rtt?);
         let expected = match self.config.threshold {
@@ -278,7 +278,7 @@ impl Law for Tccc {
         (libm::pow(self.alpha, own.rtt / min_rtt) - 1.0).min(1.0)
     }
 
-    fn joined(&mut self, id: SubflowId, _windows: &mut Windows) {
+    fn joined(&mut self, id: SubflowId, windows: &mut Windows) {
         if self.members.len() <= id.index() {
             self.members.resize_with(id.index() + 1, || None);
         }
@@ -286,7 +286,7 @@ impl Law for Tccc {
             started: false,
             rtt: None,
             hoe: Hoe::new(self.config.estimate),
-            ssthresh: None,
+            ssthresh: windows.get(id).map(|window| window.ssthresh).filter(|ssthresh| ssthresh.is_finite()),
             acked: 0.0,
             lost: 0.0,
             loss_events: 0,

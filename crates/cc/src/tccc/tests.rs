@@ -239,6 +239,24 @@ fn css_ends_for_all_at_the_expected_throughput() {
     }
 }
 
+/// TCCC algorithm 1 lines 5 and 6.
+#[test]
+fn css_has_the_first_threshold_until_there_is_an_estimate() {
+    // Two windows of 12 at 100 ms: 240/s, and thresholds of 25 and 20 packets are 250/s and 200/s.
+    for (ssthresh, stays) in [(25.0, true), (20.0, false)] {
+        let mut tccc = Tccc::new(config(false));
+        let mut windows = windows(&[(12.0, 0.1), (12.0, 0.1)]);
+        for id in 0..2 {
+            windows.get_mut(SubflowId(id)).unwrap().ssthresh = ssthresh - f64::from(id);
+            tccc.joined(SubflowId(id), &mut windows);
+        }
+        let (now, event) = ack(100, 100, 0);
+        tccc.observe(now, SubflowId(0), &event, &mut windows, &View::default());
+        assert_eq!(tccc.initial, stays);
+        assert_eq!(tccc.con_ssth(), Some(ssthresh));
+    }
+}
+
 #[test]
 fn three_small_writes_say_nothing_of_the_network() {
     let mut tccc = Tccc::new(config(false));
