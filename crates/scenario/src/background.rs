@@ -14,8 +14,9 @@ const GAP: Duration = Duration::from_secs(1);
 pub struct Background {
     /// Seconds between packets.
     gap_s: f64,
-    /// When the present busy time began, and when in it the next packet leaves, in gaps: so rounding does not add up.
-    busy_since: Time,
+    /// When the source began, and the silences since then later; and when the next packet leaves after that, in gaps: so
+    /// rounding does not add up, and what is left of a gap when a silence begins is waited for after it.
+    origin: Time,
     gaps: f64,
     poisson: bool,
     on_off: Option<(Duration, Duration)>,
@@ -41,7 +42,7 @@ impl Source {
         let busy_until = self.on_off.map_or(Time::MAX, |(on, _)| self.start + exponential(&mut random, on));
         Background {
             gap_s: self.packet.as_f64() * 8.0 / self.rate.as_bps(),
-            busy_since: self.start,
+            origin: self.start,
             gaps: 0.0,
             poisson: self.poisson,
             on_off: self.on_off,
@@ -58,15 +59,16 @@ impl Background {
         if now >= self.stop {
             return Act { sends: false, again: None };
         }
-        if now >= self.busy_until {
-            let (on, off) = self.on_off.unwrap_or_default();
-            let wakes = now + exponential(&mut self.random, off);
-            self.busy_until = wakes + exponential(&mut self.random, on);
-            (self.busy_since, self.gaps) = (wakes, 0.0);
-            return Act { sends: false, again: Some(wakes) };
+        let sends = now < self.busy_until;
+        if sends {
+            self.gaps += if self.poisson { exponential(&mut self.random, GAP).as_secs_f64() } else { 1.0 };
+        } else if let Some((on, off)) = self.on_off {
+            let silence = exponential(&mut self.random, off);
+            self.origin += silence;
+            self.busy_until += silence + exponential(&mut self.random, on);
         }
-        self.gaps += if self.poisson { exponential(&mut self.random, GAP).as_secs_f64() } else { 1.0 };
-        Act { sends: true, again: Some(self.busy_since + Duration::from_secs_f64(self.gaps * self.gap_s)) }
+        let next = self.origin + Duration::from_secs_f64(self.gaps * self.gap_s);
+        Act { sends, again: Some(next.min(self.busy_until)) }
     }
 }
 
@@ -76,11 +78,11 @@ mod tests {
 
     use super::*;
 
-    fn sent(poisson: bool, on_off: Option<(Duration, Duration)>) -> u64 {
+    fn sent(rate: f64, poisson: bool, on_off: Option<(Duration, Duration)>) -> u64 {
         let source = Source {
             name: "s".to_owned(),
             route: vec![0],
-            rate: Rate::from_mbps(12.0),
+            rate: Rate::from_mbps(rate),
             packet: Bytes::new(1500),
             poisson,
             on_off,
@@ -123,10 +125,13 @@ mod tests {
     #[test]
     fn a_source_sends_its_rate_between_start_and_stop() {
         // 12 Mbit/s are 1000 packets a second, for 60 s. Poisson: standard deviation sqrt(60,000) = 245.
-        assert_eq!(sent(false, None), 60_000);
-        assert!(sent(true, None).abs_diff(60_000) < 4 * 245);
+        assert_eq!(sent(12.0, false, None), 60_000);
+        assert!(sent(12.0, true, None).abs_diff(60_000) < 4 * 245);
         // On for a third of the time: some 400 busy times, so the number is good to about sqrt(2 / 400) = 7%.
         let on_off = Some((Duration::from_millis(50), Duration::from_millis(100)));
-        assert!(sent(false, on_off).abs_diff(20_000) < 5_600);
+        assert!(sent(12.0, false, on_off).abs_diff(20_000) < 5_600);
+        // Gaps of 20 ms are longer than the busy times of 5 ms: 4,000 of these, so good to 2.2%.
+        let on_off = Some((Duration::from_millis(5), Duration::from_millis(10)));
+        assert!(sent(0.6, false, on_off).abs_diff(1_000) < 70);
     }
 }
