@@ -218,6 +218,11 @@ async fn a_close_is_told_on_the_control_stream_and_heard_there() {
     raw.tell(5, b"\0\0\0\x09adieu").await;
     assert_eq!(within(heard.closed()).await, CloseReason::Peer { code: 9, reason: "adieu".to_owned() });
     assert_eq!(within(raw.closed_with()).await, 0);
+
+    // The message may be lost with its carrier's last packets: the code alone says it, too.
+    let (raw, _, heard) = session(&server, &files).await;
+    raw.connection.close(noq::VarInt::from_u64((1 << 32) + 11).unwrap(), b"ciao");
+    assert_eq!(within(heard.closed()).await, CloseReason::Peer { code: 11, reason: "ciao".to_owned() });
 }
 
 #[tokio::test]

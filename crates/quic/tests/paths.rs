@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use manypath_core::Bytes;
-use manypath_quic::{Bind, Connection, PathChangeError, PathConfig, PathState, TransportConfig};
+use manypath_quic::{
+    Bind, ClientConfig, Connection, PathChangeError, PathConfig, PathState, Server, ServerConfig, TransportConfig,
+};
 use support::{Pair, pair, paths_up, pattern, relay, transfer, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -70,6 +73,39 @@ async fn a_path_dies_in_mid_transfer_and_comes_back() {
 }
 
 #[tokio::test]
+async fn a_path_that_stays_silent_is_given_a_new_connection() {
+    let pair = pair(TransportConfig::default(), &[0.0, 0.0]).await;
+    paths_up(&pair.client, 2).await;
+    let path = || pair.client.stats().paths[0].clone();
+    let carry = async |seed| transfer(&pair.client, &pair.server_side, &pattern(2 << 20, seed)).await;
+    carry(21).await;
+    let before = path();
+    pair.relays[0].set_down(true);
+    // Its end learns of the silence by what it sends.
+    within(async {
+        while path().state != PathState::Failed {
+            carry(22).await;
+        }
+        while path().state != PathState::Connecting {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    // The other path does not mind.
+    carry(23).await;
+    pair.relays[0].set_down(false);
+    paths_up(&pair.client, 2).await;
+    let back = path();
+    assert_ne!((back.id, back.local), (before.id, before.local));
+    within(async {
+        while path().bytes_sent == back.bytes_sent {
+            carry(24).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_transfer_goes_on_after_all_paths_were_down() {
     let pair = pair(TransportConfig::default(), &[0.0, 0.0]).await;
     paths_up(&pair.client, 2).await;
@@ -97,6 +133,51 @@ async fn the_session_opens_on_the_path_that_works() {
     dead.set_down(false);
     paths_up(&client, 2).await;
     transfer(&client, &server_side, &pattern(1 << 20, 8)).await;
+}
+
+#[tokio::test]
+async fn a_connection_given_up_before_it_is_there_is_not_opened_later() {
+    let server = support::server(manypath_quic::ServerConfig::default()).await;
+    let relay = relay(&server, 0.0);
+    relay.set_down(true);
+    let config = || support::client_config(&server, &[relay.local_addr()]);
+    // By now it has sent its first packet, and would send it again.
+    let given_up = tokio::time::timeout(Duration::from_millis(300), manypath_quic::connect(config()));
+    assert!(given_up.await.is_err());
+    relay.set_down(false);
+    assert!(tokio::time::timeout(Duration::from_secs(3), server.accept()).await.is_err());
+    let (client, server_side) = within(async { tokio::join!(manypath_quic::connect(config()), server.accept()) }).await;
+    transfer(&client.unwrap(), &server_side.unwrap(), &pattern(1 << 20, 25)).await;
+}
+
+#[tokio::test]
+async fn paths_may_be_of_both_address_families_or_of_ipv6_alone() {
+    let listen = vec![support::LOOPBACK.into(), SocketAddr::from((Ipv6Addr::LOCALHOST, 0))];
+    let server = match Server::bind(ServerConfig { listen, ..ServerConfig::default() }).await {
+        Ok(server) => server,
+        Err(error) => {
+            assert!(std::env::var_os("MANYPATH_NO_SKIPS").is_none(), "skipped: {error}");
+            return eprintln!("skipped: {error}");
+        }
+    };
+    let addresses = server.local_addrs();
+    assert!(addresses[0].is_ipv4() && addresses[1].is_ipv6(), "{addresses:?}");
+    for through in [&addresses[..], &addresses[1..]] {
+        let config = ClientConfig { server: through[0], ..support::client_config(&server, through) };
+        let (client, server_side) =
+            within(async { tokio::join!(manypath_quic::connect(config), server.accept()) }).await;
+        let (client, server_side) = (client.unwrap(), server_side.unwrap());
+        paths_up(&client, through.len()).await;
+        // Until each has carried something.
+        within(async {
+            while client.stats().paths.iter().any(|path| path.bytes_sent.is_zero()) {
+                transfer(&client, &server_side, &pattern(1 << 20, 26)).await;
+            }
+        })
+        .await;
+        let remotes: Vec<SocketAddr> = client.stats().paths.iter().map(|path| path.remote).collect();
+        assert_eq!(remotes, through);
+    }
 }
 
 #[tokio::test]
