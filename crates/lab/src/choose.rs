@@ -64,3 +64,39 @@ pub fn engine(kind: EngineKind) -> Box<dyn Engine> {
         EngineKind::Kernel => Box::new(Kernel),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::experiments;
+
+    const FIRST: &str = "title = \"t\"\npaper = \"mpcc\"\nplace = \"p\"\nabout = \"a\"\nduration = \"1s\"\n\
+        seeds = { quick = 1, full = 1 }\n[scenario]\ntopology = \"two-links\"\n\
+        [[scenario.connection]]\nname = \"mp\"\ncc = \"lia\"\n[metric.x]\ntitle = \"x\"\nvalue = \"jain\"\n";
+
+    #[test]
+    fn runs_of_another_experiment_are_made_as_its_and_once() {
+        let second = "title = \"t\"\npaper = \"mpcc\"\nplace = \"p\"\nabout = \"a\"\nlike = \"x-fig1\"\n";
+        let texts = [("x-fig1", FIRST), ("x-fig2", second), ("x-fig3", &FIRST.replace("lia", "olia"))];
+        let texts = texts.map(|(id, text)| (id.to_owned(), format!("{id}.toml"), text.to_owned()));
+        let all = experiments(&texts, Path::new(".")).unwrap();
+        let needed = |ids: &[&str]| {
+            let names: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            let needed = runs_needed(&all, &chosen(&all, &names).unwrap());
+            needed.into_iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(needed(&["x-fig2"]), ["x-fig1"]);
+        assert_eq!(needed(&["x-fig2", "x-fig1"]), ["x-fig1"]);
+        assert_eq!(needed(&["x-fig3", "x-fig2"]), ["x-fig3", "x-fig1"]);
+    }
+
+    #[test]
+    fn the_nearest_folder_of_experiments_is_one_and_no_file() {
+        let top = tempfile::tempdir().unwrap();
+        let below = top.path().join("a/b");
+        std::fs::create_dir_all(&below).unwrap();
+        std::fs::create_dir(top.path().join("experiments")).unwrap();
+        std::fs::write(below.join("experiments"), "").unwrap();
+        assert_eq!(nearest(&below), Some(top.path().join("experiments")));
+    }
+}

@@ -194,3 +194,102 @@ fn order(values: &[Expr], slack: f64, view: &View<'_>) -> Result<(bool, Vec<f64>
     let mean = |array: &Array| array.data.iter().sum::<f64>() / array.data.len() as f64;
     Ok((holds, arrays.iter().map(mean).collect()))
 }
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // the numbers are exact
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::experiment::{Case, Mode};
+    use crate::load::experiments;
+
+    /// What is said of `x`, which is -2 with `a`, 1 with `b` and 4 with `c`; of two seeds, one is a half below and one above.
+    fn judged(statement: &str) -> Verdict {
+        let text = format!(
+            r#"title = "t"
+paper = "mpcc"
+place = "p"
+about = "a"
+duration = "1s"
+seeds = {{ quick = 2, full = 2 }}
+[[axis]]
+name = "rate"
+values = [{{ label = "a", rate = "1Mbit" }}, {{ label = "b", rate = "2Mbit" }}, {{ label = "c", rate = "3Mbit" }}]
+[scenario]
+topology = "two-links"
+[[scenario.connection]]
+name = "mp"
+cc = "reno"
+rate-limit = "{{rate}}"
+[metric.x]
+title = "x"
+value = "jain"
+[[claim]]
+id = "c"
+says = "s"
+place = "p"
+number = "n"
+{statement}
+wrong = {{ rate = {{ a = "b" }} }}
+"#
+        );
+        let texts = [("x-fig1".to_owned(), "x-fig1.toml".to_owned(), text)];
+        let experiment = experiments(&texts, Path::new(".")).unwrap().remove(0);
+        let mut table = Table::new(&experiment, Mode::Quick, 2);
+        for (at, value) in [-2.0, 1.0, 4.0].into_iter().enumerate() {
+            table.set("x", &Case(vec![at]), 0, value - 0.5);
+            table.set("x", &Case(vec![at]), 1, value + 0.5);
+        }
+        experiment.claims[0].judge(&table)
+    }
+
+    #[test]
+    fn bounds_are_allowed_values() {
+        for (statement, holds) in [
+            ("value = \"x[rate=c]\"\nleast = 4", true),
+            ("value = \"x[rate=c]\"\nleast = 4.01", false),
+            ("value = \"x[rate=c]\"\nmost = 4", true),
+            ("value = \"x[rate=c]\"\nmost = 3.99", false),
+            ("value = \"x[rate=c]\"\nleast = 1\nmost = 4", true),
+            ("value = \"x[rate=c]\"\nleast = 4\nmost = 9", true),
+            ("value = \"x[rate=c]\"\nleast = 1\nmost = 3.99", false),
+            ("value = \"x[rate=b]\"\nequals = 2\nwithin = \"50%\"", true),
+            ("value = \"x[rate=b]\"\nequals = 2\nwithin = \"49%\"", false),
+            ("value = \"x[rate=b]\"\nequals = 0.5\nwithin = 0.5", true),
+            ("value = \"x[rate=b]\"\nequals = 1.5\nwithin = 0.4", false),
+            ("value = \"x[rate=a]\"\nequals = -4\nwithin = \"50%\"", true),
+        ] {
+            let verdict = judged(statement);
+            assert_eq!(matches!(verdict, Verdict::Holds(_)), holds, "{statement}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn an_order_holds_from_the_first_to_the_last() {
+        let order = |names: [&str; 3], slack: &str| {
+            let values = names.map(|name| format!("\"x[rate={name}]\""));
+            judged(&format!("order = [{}]{slack}", values.join(", ")))
+        };
+        assert!(matches!(order(["a", "b", "c"], ""), Verdict::Holds(ours) if ours.values == [-2.0, 1.0, 4.0]));
+        for wrong in [["b", "a", "c"], ["a", "c", "b"], ["a", "a", "b"]] {
+            assert!(matches!(order(wrong, ""), Verdict::Fails(_)), "{wrong:?}");
+        }
+        // A share of the larger one's size: 1 < -2 + 2 * 2.
+        assert!(matches!(order(["b", "a", "c"], "\nslack = \"200%\""), Verdict::Holds(_)));
+        assert!(matches!(order(["b", "a", "c"], "\nslack = \"150%\""), Verdict::Fails(_)));
+    }
+
+    #[test]
+    fn two_runs_have_a_spread() {
+        let verdict = judged("value = \"x[rate=c]\"\nleast = 4");
+        assert_eq!(verdict.ours().unwrap().spread, [(3.5, 4.5)]);
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let words = [1e-4, 1e-3, 0.0125, 0.979, 9.994, 12.34, 123.4, 12_345.0, 2e6, -0.5].map(short);
+        assert_eq!(words, ["1.00e-4", "0.001", "0.013", "0.979", "9.99", "12.3", "123", "12345", "2.00e6", "-0.500"]);
+        assert_eq!([f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(short), ["infinite", "-infinite", "none"]);
+    }
+}

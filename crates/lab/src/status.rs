@@ -96,6 +96,8 @@ mod tests {
         status.set("a-fig1", "order", Mode::Full, &Verdict::Fails(Ours::default()));
         status.set("a-fig1", "y-1.0", Mode::Quick, &Verdict::Holds(Ours::default()));
         status.set("a-fig1", "ratio", Mode::Full, &Verdict::NotRun(String::new()));
+        // What held is not forgotten because it was not run again.
+        status.set("a-fig1", "y-1.0", Mode::Quick, &Verdict::NotRun(String::new()));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.toml");
         assert_eq!(Status::read(&path).unwrap(), Status::default());

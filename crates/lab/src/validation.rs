@@ -254,6 +254,31 @@ mod tests {
         }
     }
 
+    /// Its goodput is its seed, in Mbit/s.
+    struct Seed;
+
+    impl Engine for Seed {
+        fn kind(&self) -> crate::experiment::EngineKind {
+            crate::experiment::EngineKind::Sim
+        }
+
+        fn code(&self) -> &'static crate::code::Code {
+            Simulator.code()
+        }
+
+        fn run(&self, _input: &Input, seed: u64) -> Result<crate::quantities::Quantities, EngineError> {
+            let goodput = ("goodput_bps".to_owned(), vec![seed as f64 * 1e6]);
+            Ok(crate::quantities::Quantities([goodput].into()))
+        }
+    }
+
+    #[test]
+    fn a_goodput_is_the_mean_of_its_runs() {
+        let input = scenario(&SETTINGS[0], ALGORITHMS[0], Effort { seconds: 8, seeds: 1 }).unwrap();
+        let found = goodput(&Seed, &Input::Scenario(Box::new(input)), 3).unwrap();
+        assert_eq!(found, Goodput { mean: 2.0, least: 1.0, most: 3.0 });
+    }
+
     #[test]
     fn what_is_off_by_more_than_a_tenth_does_not_agree() {
         let goodput = |mean| Goodput { mean, least: mean, most: mean + 1.0 };
