@@ -234,14 +234,16 @@ mod tests {
     use super::*;
     use crate::objects;
 
-    /// Parameters of MPCC whose default in the kernel is another than the registry's; bpf/mpcc.h says why.
-    const MPCC_DEFAULTS: &[(&str, &str)] = &[
-        ("slow-start", "tolerant"),
-        ("brake", "any"),
-        ("queue", "heeded"),
-        ("low", "half"),
-        ("min-share", "0.02"),
-        ("timeout", "backoff"),
+    /// Parameters whose default in the kernel is another than the registry's, with what their controllers' names begin with;
+    /// bpf/mpcc.h and bpf/tccc.h say why.
+    const OTHER_DEFAULTS: &[(&str, &str, &str)] = &[
+        ("mpcc-", "slow-start", "tolerant"),
+        ("mpcc-", "brake", "any"),
+        ("mpcc-", "queue", "heeded"),
+        ("mpcc-", "low", "half"),
+        ("mpcc-", "min-share", "0.02"),
+        ("mpcc-", "timeout", "backoff"),
+        ("tccc", "tolerance", "0.5"),
     ];
 
     /// The parameters of an object as it is loaded when none are set.
@@ -264,9 +266,8 @@ mod tests {
             );
             for (key, value) in found {
                 let row = parameters(object.name).find(|row| row.name == key).unwrap();
-                let is_mpcc = object.name.starts_with("mpcc-");
-                let other = MPCC_DEFAULTS.iter().find(|(known, _)| is_mpcc && *known == key);
-                let expected = other.map_or(row.default, |(_, default)| default);
+                let is_it = |(name, known, _): &&(&str, &str, &str)| object.name.starts_with(name) && *known == key;
+                let expected = OTHER_DEFAULTS.iter().find(is_it).map_or(row.default, |(_, _, default)| default);
                 assert_eq!(value, expected, "{}:{key}", object.name);
             }
         }
