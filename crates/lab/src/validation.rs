@@ -254,10 +254,10 @@ mod tests {
         }
     }
 
-    /// Its goodput is its seed, in Mbit/s.
-    struct Seed;
+    /// Its goodput is the square of its seed, in Mbit/s.
+    struct Square;
 
-    impl Engine for Seed {
+    impl Engine for Square {
         fn kind(&self) -> crate::experiment::EngineKind {
             crate::experiment::EngineKind::Sim
         }
@@ -267,7 +267,7 @@ mod tests {
         }
 
         fn run(&self, _input: &Input, seed: u64) -> Result<crate::quantities::Quantities, EngineError> {
-            let goodput = ("goodput_bps".to_owned(), vec![seed as f64 * 1e6]);
+            let goodput = ("goodput_bps".to_owned(), vec![(seed * seed) as f64 * 1e6]);
             Ok(crate::quantities::Quantities([goodput].into()))
         }
     }
@@ -275,8 +275,9 @@ mod tests {
     #[test]
     fn a_goodput_is_the_mean_of_its_runs() {
         let input = scenario(&SETTINGS[0], ALGORITHMS[0], Effort { seconds: 8, seeds: 1 }).unwrap();
-        let found = goodput(&Seed, &Input::Scenario(Box::new(input)), 3).unwrap();
-        assert_eq!(found, Goodput { mean: 2.0, least: 1.0, most: 3.0 });
+        let found = goodput(&Square, &Input::Scenario(Box::new(input)), 4).unwrap();
+        // Not the median, which is 6.5.
+        assert_eq!(found, Goodput { mean: 7.5, least: 1.0, most: 16.0 });
     }
 
     #[test]
