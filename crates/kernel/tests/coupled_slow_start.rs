@@ -16,7 +16,9 @@ fn the_loss_of_one_subflow_ends_slow_start_on_both() {
         return;
     }
     let links = shallow_and_deep_link();
-    let loaded = Loaded::new("tccc");
+    // Not paced, four packets leave for two that are acknowledged, so that the shallow queue overflows early. Paced, it sometimes does
+    // not before the windows together reach the threshold that TCCC estimates, which ends slow start on both without a loss.
+    let loaded = Loaded::new("tccc:pacing=off");
     let pair = Pair::connect(&links, &loaded.name);
     pair.transfer(4 << 20, false);
     let deep = links.paths()[1].client;
