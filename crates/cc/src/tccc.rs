@@ -27,7 +27,7 @@ const MIN_SSTHRESH: f64 = 2.0;
 /// Losses after which loss counters are halved, so that they follow changes (ours).
 const LOSS_MEMORY: f64 = 50.0;
 /// Loss events before loss rates are compared (ours).
-const MIN_LOSS_EVENTS: u32 = 2;
+const MIN_LOSS_EVENTS: f64 = 2.0;
 
 /// How the expected throughput is made of the subflows' thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Config {
     pub threshold: Threshold,
     /// Loss rates that differ by at most this share of the largest are the same (ours: the paper gives no test).
     pub tolerance: f64,
+    /// So are those that differ by at most so many standard deviations of what the losses counted can tell (ours).
+    pub deviations: f64,
     /// Finds out which subflows share a bottleneck.
     pub detector: Detector,
     /// Whether subflows with different bottlenecks are decoupled in congestion avoidance (TCCC+).
@@ -64,6 +66,7 @@ impl Config {
             estimate: Choice::from_params(params)?,
             threshold: params.choice("threshold", &[("largest", Threshold::Largest), ("rate", Threshold::Rate)])?,
             tolerance: params.number("tolerance", 0.0, 1.0)?,
+            deviations: params.number("deviations", 0.0, 10.0)?,
             detector: Detector::from_params(params)?,
             decouple,
         })
@@ -80,13 +83,50 @@ struct Member {
     hoe: Hoe,
     /// The threshold, packets (spec: `ssth_r`): estimated, before that the one it began with, if any.
     ssthresh: Option<f64>,
-    /// Recent packets acknowledged and lost. Of the marked ones in a round trip one counts: a mark stands for a loss, and the
-    /// engine tells the first.
-    acked: f64,
-    lost: f64,
-    loss_events: u32,
+    losses: Losses,
     /// Whether the congestion under way ended CSS: the subflow halves.
     halve: bool,
+}
+
+/// What a subflow lost lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Losses {
+    /// Packets acknowledged and lost. Of the marked ones in a round trip one counts: a mark stands for a loss, and the engine
+    /// tells the first.
+    acked: f64,
+    lost: f64,
+    /// Events that lost them.
+    events: f64,
+}
+
+impl Losses {
+    fn packets(&self) -> f64 {
+        (self.lost + self.acked).max(1.0)
+    }
+
+    /// Of all packets, the part that was lost.
+    fn rate(&self) -> f64 {
+        self.lost / self.packets()
+    }
+
+    fn count_packet(&mut self) {
+        self.lost += 1.0;
+        if self.lost >= LOSS_MEMORY {
+            self.lost /= 2.0;
+            self.acked /= 2.0;
+            // Enough remain enough.
+            self.events = (self.events / 2.0).max(self.events.min(MIN_LOSS_EVENTS));
+        }
+    }
+
+    /// The variance of the difference between two rates that are the same in truth: of losses that come in events, each
+    /// independent of the others, of which there are few.
+    fn variance(&self, other: &Self) -> f64 {
+        let lost = self.lost + other.lost;
+        let rate = lost / (self.packets() + other.packets());
+        let burst = lost / (self.events + other.events).max(1.0);
+        rate * burst * (1.0 / self.packets() + 1.0 / other.packets())
+    }
 }
 
 /// TCCC's rules.
@@ -193,7 +233,7 @@ impl Tccc {
         let sample = acked.rtt.as_secs_f64().max(1e-6);
         let rtt = member.rtt.map_or(sample, |old| RTT_WEIGHT * old + (1.0 - RTT_WEIGHT) * sample);
         member.rtt = Some(rtt);
-        member.acked += 1.0;
+        member.losses.acked += 1.0;
         let estimate = member.hoe.on_ack(now, acked);
         let Some(window) = windows.get_mut(id) else { return };
         window.rtt = rtt;
@@ -214,18 +254,14 @@ impl Tccc {
 
     fn count_loss(&mut self, id: SubflowId) {
         if let Some(member) = self.member(id) {
-            member.lost += 1.0;
-            if member.lost >= LOSS_MEMORY {
-                member.lost /= 2.0;
-                member.acked /= 2.0;
-            }
+            member.losses.count_packet();
         }
     }
 
     fn on_loss(&mut self, id: SubflowId, windows: &mut Windows) {
         let initial = self.initial;
         if let Some(member) = self.member(id) {
-            member.loss_events = member.loss_events.saturating_add(1);
+            member.losses.events += 1.0;
             member.halve = initial;
         }
         if initial {
@@ -236,16 +272,23 @@ impl Tccc {
     /// TCCC algorithm 2: do the coupled subflows lose at the same rate? Before enough losses, those found to share a
     /// bottleneck do.
     fn same_loss_rate(&self, id: SubflowId, windows: &Windows) -> bool {
-        let (mut least, mut most, mut events, mut sharing) = (f64::INFINITY, 0.0_f64, 0, true);
+        let (mut least, mut most, mut events, mut sharing) = (None::<Losses>, None::<Losses>, 0.0, true);
         for (other, _) in self.coupled(id, windows) {
-            let Some(Some(member)) = self.members.get(other.index()) else { continue };
-            let rate = member.lost / (member.lost + member.acked).max(1.0);
-            least = least.min(rate);
-            most = most.max(rate);
-            events += member.loss_events.min(MIN_LOSS_EVENTS);
+            let Some(Some(Member { losses, .. })) = self.members.get(other.index()) else { continue };
+            least = Some(least.filter(|least| least.rate() <= losses.rate()).unwrap_or(*losses));
+            most = Some(most.filter(|most| most.rate() >= losses.rate()).unwrap_or(*losses));
+            events += losses.events.min(MIN_LOSS_EVENTS);
             sharing &= self.config.detector.share(id, other) == Some(true);
         }
-        sharing || (events >= MIN_LOSS_EVENTS && most - least <= self.config.tolerance * most)
+        let same = least.zip(most).is_none_or(|(least, most)| self.alike(&least, &most));
+        sharing || (events >= MIN_LOSS_EVENTS && same)
+    }
+
+    /// Whether two loss rates, the smaller first, are the same as far as anyone can tell.
+    fn alike(&self, least: &Losses, most: &Losses) -> bool {
+        let (difference, deviations) = (most.rate() - least.rate(), self.config.deviations);
+        let chance = deviations * deviations * least.variance(most);
+        difference <= self.config.tolerance * most.rate() || difference * difference <= chance
     }
 }
 
@@ -287,9 +330,7 @@ impl Law for Tccc {
             rtt: None,
             hoe: Hoe::new(self.config.estimate),
             ssthresh: windows.get(id).map(|window| window.ssthresh).filter(|ssthresh| ssthresh.is_finite()),
-            acked: 0.0,
-            lost: 0.0,
-            loss_events: 0,
+            losses: Losses::default(),
             halve: false,
         });
     }

@@ -30,6 +30,7 @@ const VARIANTS: &[&str] = &[
     "e-nmcc+:detector=ecn",
     "tccc:estimate=largest,threshold=rate,tolerance=1",
     "tccc+:detector=ecn",
+    "tccc:deviations=2",
     "uni-mptcp:weights=1/0.2/0.01,decrease=printed",
     "uni-mptcp:target=2Mbit,epoch=1s,period=5s",
     "uni-mptcp:target=2Mbit,epoch=1s,correct=on",

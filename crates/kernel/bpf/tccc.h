@@ -4,9 +4,9 @@
  * avoidance (ACA), as crates/cc/src/tccc.rs, where it says what differs from the print.
  *
  * Packets are counted where Rust counts bytes. Rust knows from the receiver which subflows share a bottleneck; TCP does not tell,
- * so that here only loss rates decide (`tolerance`). They are of the last 25 to 50 losses: those of two subflows that lose alike
- * differ by 23% of the rate (one standard deviation), so that with a tolerance of 0.2 one loss in three would only halve a window
- * where all should give way together. Hence 0.5.
+ * so that here only loss rates decide. They are of the last 25 to 50 losses, which came in fewer events still: those of two
+ * subflows that lose alike differ by more than the `tolerance` more often than not, and a loss would only halve a window where
+ * all should give way together. Hence rates are others where they differ by two standard deviations (`deviations`).
  */
 #ifndef MANYPATH_TCCC_H
 #define MANYPATH_TCCC_H
@@ -20,11 +20,13 @@ struct tunables {
 	u64 threshold;
 	/* Loss rates that differ by at most this share of the largest are the same. */
 	u64 tolerance_ppm;
+	/* So are those that differ by at most so many standard deviations of what the losses counted can tell. */
+	u64 deviations_ppm;
 	/* As in window_control.h. */
 	u64 pacing;
 };
 
-TUNABLES = { .estimate = 0, .threshold = 0, .tolerance_ppm = 500000, .pacing = 1 };
+TUNABLES = { .estimate = 0, .threshold = 0, .tolerance_ppm = 200000, .deviations_ppm = 2000000, .pacing = 1 };
 
 /* Acknowledgements of one estimate of the threshold: Hoe uses three. */
 #define CLOSE 3
@@ -44,7 +46,6 @@ struct law_state {
 	u32 left;
 	/* Whether the loss under way ended the initial slow start: the subflow halves. */
 	u32 halve;
-	u32 loss_events;
 	/* `delivered` and `lost` of the socket when they were last counted. */
 	u32 delivered;
 	u32 lost;
@@ -70,8 +71,8 @@ struct law_state {
 #include "power.h"
 #include "window.h"
 
-/* In mp_member.law: the estimated threshold (spec: ssth_r), recent packets acknowledged and lost, all of type real; loss events
- * up to MIN_LOSS_EVENTS; the round-trip time smoothed as the paper does, which outlives a timeout. */
+/* In mp_member.law: the estimated threshold (spec: ssth_r), recent packets acknowledged and lost, and the events that
+ * lost them; the round-trip time smoothed as the paper does, which outlives a timeout. All of type real. */
 #define SSTHRESH 0
 #define ACKED 1
 #define LOST 2
@@ -86,7 +87,7 @@ struct law_state {
 #define INITIAL_ALPHA REAL_WORD(0xc0000000ULL, REAL_BIAS - 31)
 /* Losses after which loss counters are halved, and loss events before loss rates are compared, as in Rust. */
 #define LOSS_MEMORY 50
-#define MIN_LOSS_EVENTS 2
+#define MIN_LOSS_EVENTS real_of(2)
 /* An estimate takes no more acknowledgements, and none later than this after the first, so that no sum overflows. */
 #define MAX_POINTS 4096
 #define MAX_SPAN_US 10000000
@@ -302,6 +303,8 @@ INLINE void tccc_count(const struct step *step, u32 least)
 	if (own->law[LOST] >= real_of(LOSS_MEMORY)) {
 		own->law[ACKED] = real_shift(own->law[ACKED], -1);
 		own->law[LOST] = real_shift(own->law[LOST], -1);
+		/* Enough remain enough. */
+		own->law[LOSS_EVENTS] = real_max(real_shift(own->law[LOSS_EVENTS], -1), real_min(own->law[LOSS_EVENTS], MIN_LOSS_EVENTS));
 	}
 }
 
@@ -342,8 +345,7 @@ INLINE void tccc_on_loss(const struct step *step)
 
 	/* What begins a recovery without a packet counted as lost is a congestion mark, or a loss that a probe has mended. */
 	tccc_count(step, 1);
-	if (own->law[LOSS_EVENTS] < MIN_LOSS_EVENTS)
-		own->law[LOSS_EVENTS]++;
+	own->law[LOSS_EVENTS] = real_add(own->law[LOSS_EVENTS], REAL_ONE);
 	law->halve = !step->group->law[CSS_OVER];
 	tccc_leave_css(step);
 }
@@ -357,28 +359,66 @@ INLINE struct growth tccc_increase(const struct step *step)
 	return (struct growth){ .up = real_div(REAL_ONE, product) };
 }
 
+/* What a subflow lost lately: packets, the events that lost them, and of how many packets; all of type real. */
+struct losses {
+	real lost;
+	real events;
+	real packets;
+	real rate;
+};
+
+INLINE struct losses tccc_losses(const struct mp_member *member)
+{
+	struct losses losses = { .lost = member->law[LOST], .events = member->law[LOSS_EVENTS] };
+
+	losses.packets = real_max(real_add(losses.lost, member->law[ACKED]), REAL_ONE);
+	losses.rate = real_div(losses.lost, losses.packets);
+	return losses;
+}
+
+/* The variance of the difference between two loss rates that are the same in truth, as in Rust: rate * burst * (1/n1 + 1/n2). */
+INLINE real tccc_variance(const struct losses *one, const struct losses *other)
+{
+	real lost = real_add(one->lost, other->lost);
+	real rate = real_div(lost, real_add(one->packets, other->packets));
+	real burst = real_div(lost, real_max(real_add(one->events, other->events), REAL_ONE));
+	real inverse = real_add(real_div(REAL_ONE, one->packets), real_div(REAL_ONE, other->packets));
+
+	return real_mul(real_mul(rate, burst), inverse);
+}
+
+/* Whether two loss rates, the smaller first, are the same as far as anyone can tell. */
+INLINE bool tccc_alike(const struct losses *least, const struct losses *most)
+{
+	real difference = real_sub(most->rate, least->rate), deviations = real_of_ppm(tunables.deviations_ppm);
+	real chance = real_mul(real_mul(deviations, deviations), tccc_variance(least, most));
+
+	return difference <= real_mul(real_of_ppm(tunables.tolerance_ppm), most->rate) ||
+	       real_mul(difference, difference) <= chance;
+}
+
 /* TCCC algorithm 2: do the subflows lose at the same rate? A lone one does. */
 INLINE bool tccc_same_loss_rate(const struct mp_group *group)
 {
-	real least = 0, most = 0;
+	struct losses least = {}, most = {};
 	u32 place, counting = 0;
-	u64 events = 0;
+	real events = 0;
 
 	for (place = 0; place < MP_SUBFLOWS; place++) {
 		const struct mp_member *member = &group->member[place];
 
 		if (counts(group, place)) {
-			real all = real_max(real_add(member->law[LOST], member->law[ACKED]), REAL_ONE);
-			real rate = real_div(member->law[LOST], all);
+			struct losses losses = tccc_losses(member);
 
-			least = counting ? real_min(least, rate) : rate;
-			most = real_max(most, rate);
-			events += member->law[LOSS_EVENTS];
+			if (!counting || losses.rate < least.rate)
+				least = losses;
+			if (!counting || losses.rate > most.rate)
+				most = losses;
+			events = real_add(events, real_min(losses.events, MIN_LOSS_EVENTS));
 			counting++;
 		}
 	}
-	return counting < 2 || (events >= MIN_LOSS_EVENTS &&
-				real_sub(most, least) <= real_mul(real_of_ppm(tunables.tolerance_ppm), most));
+	return counting < 2 || (events >= MIN_LOSS_EVENTS && tccc_alike(&least, &most));
 }
 
 /* TCCC algorithm 2 line 10: min_rtt S1^2/(2 rtt_r S2). May exceed the window; the step keeps a packet. */

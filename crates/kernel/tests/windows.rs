@@ -371,6 +371,7 @@ fn tccc() {
     let mut config = tccc::Config::from_params(&Params::new(&spec, rows).unwrap(), false).unwrap();
     // No ratio of small numbers of packets, so that no two loss rates differ by exactly this.
     config.tolerance = 0.213_579;
+    config.deviations = 0.713_579;
     // SAFETY: its parameters are set by this test only, between steps.
     let controller = unsafe { &mp_tccc };
     let prepare = |pair: &mut Pair<TcccState>, dice: &mut Dice| {
@@ -387,10 +388,15 @@ fn tccc() {
             pair.ack(controller, place, &Ack { rtt_us, now_us, ends_round: dice.below(4) > 0, ..Ack::of(1, true) });
         }
         for place in 0..pair.subflows {
-            if dice.below(3) == 0 {
-                let marked = dice.below(2) == 0;
-                (0..dice.below(if marked { 1 } else { 20 })).for_each(|_| pair.lose_packet(place));
-                pair.lose(controller, place, marked);
+            match dice.below(6) {
+                0 => {
+                    (0..dice.below(20)).for_each(|_| pair.lose_packet(place));
+                    pair.lose(controller, place, false);
+                }
+                1 => pair.lose(controller, place, true),
+                // Enough for the counters to be halved, packet by packet: what is lost in one event is one sum in the kernel.
+                2 => (0..dice.below(120)).for_each(|_| pair.lose(controller, place, false)),
+                _ => {}
             }
         }
         // Where the initial slow start is over, each subflow's threshold has been set: `draw` sets both anew.
@@ -402,11 +408,12 @@ fn tccc() {
         [(Choice::Mean, Threshold::Largest), (Choice::Largest, Threshold::Rate)].into_iter().enumerate()
     {
         (config.estimate, config.threshold) = choices;
-        // SAFETY: the parameters are `estimate`, `threshold` and `tolerance_ppm`.
+        // SAFETY: the parameters are `estimate`, `threshold`, `tolerance_ppm` and `deviations_ppm`.
         unsafe {
             controller.set(0, place as u64);
             controller.set(1, place as u64);
             controller.set(2, 213_579);
+            controller.set(3, 713_579);
         }
         let build = || -> Box<dyn Subject> { Box::new(Aimd::new(Tccc::new(config.clone()), false)) };
         compare::<TcccState>("tccc", controller, build, prepare);

@@ -85,6 +85,12 @@ const TOLERANCE: Parameter = parameter(
     "a number from 0 to 1",
     "loss rates that differ by this share of the largest are the same (TCCC gives no test)",
 );
+const DEVIATIONS: Parameter = parameter(
+    "deviations",
+    "0",
+    "a number from 0 to 10",
+    "so are those that differ by so many standard deviations of what the losses counted can tell",
+);
 
 /// A coupled window-based controller with the option of HyStart++.
 fn coupled(params: &Params<'_>, law: impl Law + 'static) -> Result<Controller, SpecError> {
@@ -256,14 +262,14 @@ pub(super) static ALGORITHMS: &[Algorithm] = &[
     ),
     row(
         "tccc",
-        &[ESTIMATE, THRESHOLD, TOLERANCE, DETECTOR],
+        &[ESTIMATE, THRESHOLD, TOLERANCE, DEVIATIONS, DETECTOR],
         "TCCC (Yang et al., TNSM 2023) s3",
         Status::Stable,
         |params, _| build_tccc(params, false),
     ),
     row(
         "tccc+",
-        &[ESTIMATE, THRESHOLD, TOLERANCE, DETECTOR],
+        &[ESTIMATE, THRESHOLD, TOLERANCE, DEVIATIONS, DETECTOR],
         "TCCC (Yang et al., TNSM 2023) s4.4: tccc, decoupled without a shared bottleneck",
         Status::Stable,
         |params, _| build_tccc(params, true),

@@ -13,6 +13,7 @@ fn config(decouple: bool) -> Config {
         estimate: Choice::Mean,
         threshold: Threshold::Largest,
         tolerance: 0.2,
+        deviations: 0.0,
         detector: Detector::Delays(Delays::default()),
         decouple,
     }
@@ -24,8 +25,7 @@ fn avoiding(losses: &[(f64, f64)]) -> Tccc {
     let mut none = Windows::default();
     for (id, &(acked, lost)) in (0..).zip(losses) {
         tccc.joined(SubflowId(id), &mut none);
-        let member = tccc.member(SubflowId(id)).unwrap();
-        (member.acked, member.lost, member.loss_events) = (acked, lost, 5);
+        tccc.member(SubflowId(id)).unwrap().losses = Losses { acked, lost, events: 5.0 };
     }
     tccc.initial = false;
     tccc
@@ -78,6 +78,21 @@ fn other_loss_rates_halve() {
     // 1% and 0.9%: the same within 20%.
     let same = decreases(&mut avoiding(&[(99.0, 1.0), (99.1, 0.9)]), &windows)[0];
     close(same, 0.02 * 2040.0 * 2040.0 / (2.0 * 0.02 * 100_400.0));
+}
+
+/// What 5 events of 2 packets each and 5 of 4 tell: rates of 1% and 2% are 1.05 standard deviations apart.
+#[test]
+fn few_losses_tell_no_rates_apart() {
+    let windows = windows(&[(40.0, 0.02), (4.0, 0.1)]);
+    let losses = [(990.0, 10.0), (980.0, 20.0)];
+    let decrease = |deviations| {
+        let mut tccc = avoiding(&losses);
+        tccc.config.deviations = deviations;
+        decreases(&mut tccc, &windows)[0]
+    };
+    // p = 30/2000 and 3 packets an event: the variance is 0.015*3*(2/1000) = 9e-5, the difference 0.01 of 0.00949.
+    close(decrease(1.0), 20.0);
+    close(decrease(1.1), 0.02 * 2040.0 * 2040.0 / (2.0 * 0.02 * 100_400.0));
 }
 
 #[test]
@@ -183,11 +198,15 @@ fn an_estimate_is_at_least_two_packets() {
 
 #[test]
 fn loss_rates_follow_changes() {
-    let mut tccc = avoiding(&[(1000.0, 49.0)]);
-    let lost = Event::Lost { packet: PacketNumber(0), bytes: Bytes::new(1000), sent_at: Time::ZERO };
-    tccc.observe(Time::ZERO, SubflowId(0), &lost, &mut windows(&[(10.0, 0.1)]), &View::default());
-    let member = tccc.member(SubflowId(0)).unwrap();
-    assert_eq!((member.lost, member.acked), (25.0, 500.0));
+    // Enough events remain enough.
+    for (events, remain) in [(5.0, 2.5), (3.0, MIN_LOSS_EVENTS), (1.0, 1.0)] {
+        let mut tccc = avoiding(&[(1000.0, 49.0)]);
+        tccc.member(SubflowId(0)).unwrap().losses.events = events;
+        let lost = Event::Lost { packet: PacketNumber(0), bytes: Bytes::new(1000), sent_at: Time::ZERO };
+        tccc.observe(Time::ZERO, SubflowId(0), &lost, &mut windows(&[(10.0, 0.1)]), &View::default());
+        let losses = tccc.member(SubflowId(0)).unwrap().losses;
+        assert_eq!(losses, Losses { acked: 500.0, lost: 25.0, events: remain });
+    }
 }
 
 #[test]
