@@ -6,7 +6,7 @@
  * Packets are counted where Rust counts bytes. Rust knows from the receiver which subflows share a bottleneck; TCP does not tell,
  * so that here only loss rates decide. They are of the last 25 to 50 losses, which came in fewer events still: those of two
  * subflows that lose alike differ by more than the `tolerance` more often than not, and a loss would only halve a window where
- * all should give way together. Hence rates are others where they differ by two standard deviations (`deviations`).
+ * all should give way together. Hence rates are others where they differ by a standard deviation, too (`deviations`).
  */
 #ifndef MANYPATH_TCCC_H
 #define MANYPATH_TCCC_H
@@ -26,7 +26,7 @@ struct tunables {
 	u64 pacing;
 };
 
-TUNABLES = { .estimate = 0, .threshold = 0, .tolerance_ppm = 200000, .deviations_ppm = 2000000, .pacing = 1 };
+TUNABLES = { .estimate = 0, .threshold = 0, .tolerance_ppm = 200000, .deviations_ppm = 1000000, .pacing = 1 };
 
 /* Acknowledgements of one estimate of the threshold: Hoe uses three. */
 #define CLOSE 3

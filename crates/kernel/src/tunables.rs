@@ -243,7 +243,7 @@ mod tests {
         ("mpcc-", "low", "half"),
         ("mpcc-", "min-share", "0.02"),
         ("mpcc-", "timeout", "backoff"),
-        ("tccc", "deviations", "2"),
+        ("tccc", "deviations", "1"),
     ];
 
     /// The parameters of an object as it is loaded when none are set.
