@@ -97,7 +97,7 @@ fn what_comes_and_goes_meanwhile_is_no_error_of_status() {
         assert!(found.iter().any(|controller| controller.kernel_name == stays.name));
         // None is seen half-loaded: its parameters are there.
         for tccc in found.iter().filter(|one| one.name == "tccc" && one.kernel_name.starts_with(process)) {
-            assert_eq!(tccc.parameters.len(), 4);
+            assert_eq!(tccc.parameters.len(), 5);
             seen += 1;
         }
     }
