@@ -4,9 +4,9 @@
  * avoidance (ACA), as crates/cc/src/tccc.rs, where it says what differs from the print.
  *
  * Packets are counted where Rust counts bytes. Rust knows from the receiver which subflows share a bottleneck; TCP does not tell,
- * so that here only loss rates decide. They are of the last 25 to 50 losses, which came in fewer events still: those of two
- * subflows that lose alike differ by more than the `tolerance` more often than not, and a loss would only halve a window where
- * all should give way together. Hence rates are others where they differ by a standard deviation, too (`deviations`).
+ * so that here only loss rates decide. They are of the last 25 to 50 losses: those of two subflows that lose alike differ by 23%
+ * of the rate by chance (one standard deviation, and more in bursts), and a loss would only halve a window where all should give
+ * way together. Hence rates are others where they differ by a standard deviation, too (`deviations`).
  */
 #ifndef MANYPATH_TCCC_H
 #define MANYPATH_TCCC_H
