@@ -31,6 +31,12 @@
  */
 #define LEAST_UNSENT 16384
 
+/*
+ * Where the shortest round trip is longer than this, windows are paced, microseconds. In shorter ones hardly more than one piece of the
+ * kernel's leaves, which is a millisecond of data: there pacing spreads nothing and costs a timer for each.
+ */
+#define SPREAD_RTT 2000
+
 /* A socket's own state. */
 struct subflow {
 	/* Key of its connection; zero for plain TCP. */

@@ -2,6 +2,7 @@
 /* What tests on the host want of the programs besides the programs themselves. */
 #include <stddef.h>
 
+#include "credit.h"
 #include "layout.h"
 #include "places.h"
 #include "power.h"
@@ -53,4 +54,11 @@ bool host_leave_place(struct mp_group *group, u32 place)
 void host_return_place(struct mp_group *group, u32 place)
 {
 	return_place(group, place);
+}
+
+/* What late timers leave owed: packets that may leave at once. */
+u64 host_credit(struct credit *credit, const struct path_view *path, u64 rate)
+{
+	credit_earn(credit, path, rate);
+	return credit_packets(credit, path);
 }

@@ -11,6 +11,7 @@
 #ifndef MANYPATH_PACED_CONTROL_H
 #define MANYPATH_PACED_CONTROL_H
 
+#include "credit.h"
 #include "monitor.h"
 
 /* Stands for the round-trip time before it is known, microseconds. */
@@ -26,6 +27,9 @@ struct paced_subflow {
 	/* Intervals that `counters` has. */
 	u32 intervals;
 	u32 unfair;
+	struct credit credit;
+	/* Whether it is what is owed, not the controller's window, that limits sending. */
+	u64 credit_limits;
 	/* Of the call under way: on the stack older kernels have no room left for it. */
 	struct path_view path;
 };
@@ -54,13 +58,32 @@ INLINE void look(struct sock *sk, struct path_view *path)
 			 BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 }
 
-/* Hands the controller's limits to the kernel. */
-INLINE void limit(struct sock *sk, const paced_state *state, const struct path_view *path)
+/* Lets timers pace, or acknowledgements where packets are owed; fq, where there is one, does it by itself. */
+INLINE void pace(struct sock *sk, u64 owed)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	u64 rate = paced_rate(state, path), most = sk->sk_max_pacing_rate, window = paced_window(state, path);
+	u32 status = owed ? SK_PACING_NONE : SK_PACING_NEEDED;
 
-	sk->sk_pacing_rate = rate < most ? rate : most;
+	if (sk->sk_pacing_status != SK_PACING_FQ && sk->sk_pacing_status != status)
+		sk->sk_pacing_status = status;
+}
+
+/* Hands the controller's limits to the kernel. */
+INLINE void limit(struct sock *sk, struct paced_subflow *own)
+{
+	const struct path_view *path = &own->path;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 rate = paced_rate(&own->state, path), most = sk->sk_max_pacing_rate, window = paced_window(&own->state, path);
+	u64 owed;
+
+	if (rate > most)
+		rate = most;
+	sk->sk_pacing_rate = rate;
+	credit_earn(&own->credit, path, rate);
+	owed = tp->rtt_min.s[0].v <= SPREAD_RTT ? credit_packets(&own->credit, path) : 0;
+	pace(sk, owed);
+	own->credit_limits = owed && path->in_flight + owed < window;
+	if (own->credit_limits)
+		window = path->in_flight + owed;
 	tp->snd_cwnd = window < tp->snd_cwnd_clamp ? window : tp->snd_cwnd_clamp;
 }
 
@@ -95,9 +118,7 @@ static struct subflow *begin(struct sock *sk)
 	look(sk, path);
 	subflow->own.delivered = ((struct tcp_sock *)sk)->delivered;
 	paced_join(&subflow->own.state, place.group, place.own);
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-	limit(sk, &subflow->own.state, path);
+	limit(sk, &subflow->own);
 	return subflow;
 }
 
@@ -154,6 +175,8 @@ void BPF_PROG(cong_control, struct sock *sk)
 	find_place(subflow, &place);
 	path = &subflow->own.path;
 	look(sk, path);
+	if (subflow->own.credit_limits)
+		path->may_grow = 0;
 	if (path->sent_at_us == subflow->own.sampled_us)
 		path->rtt_us = 0;
 	subflow->own.sampled_us = path->sent_at_us;
@@ -161,9 +184,12 @@ void BPF_PROG(cong_control, struct sock *sk)
 	subflow->own.delivered = ((struct tcp_sock *)sk)->delivered;
 	paced_on_ack(&subflow->own.state, place.group, place.own, path);
 	count_intervals(&subflow->own);
-	limit(sk, &subflow->own.state, path);
-	if (place.info && path->now_us - place.info->updated_us > INFO_INTERVAL)
+	limit(sk, &subflow->own);
+	if (place.info && path->now_us - place.info->updated_us > INFO_INTERVAL) {
+		if (subflow->unsent)
+			bound_unsent(sk, subflow, paced_window(&subflow->own.state, path) * path->mss);
 		show(sk, &subflow->own.state, place.info);
+	}
 }
 
 static void time_out(struct sock *sk, struct subflow *subflow, bool told)
@@ -187,7 +213,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 	if (subflow) {
 		find_place(subflow, &place);
 		paced_on_loss(&subflow->own.state, place.group, place.own);
-		/* Before any loss there is no window to fall. */
+		/* Before any loss there is no window to fall. From here on the bound follows it. */
 		if (place.info && PACED_MAY_FALL)
 			bound_unsent(sk, subflow, 0);
 	}

@@ -102,12 +102,6 @@ INLINE void take_weight(const struct subflow *subflow, const struct scope *scope
 }
 
 /*
- * Where the shortest round trip is longer than this, windows are paced, microseconds. In shorter ones hardly more than one piece of the
- * kernel's leaves, which is a millisecond of data: there pacing spreads nothing and costs a timer for each.
- */
-#define SPREAD_RTT 2000
-
-/*
  * Asks for pacing, at the rate that the kernel works out of window and round-trip time. What the scheduler hands over at once, and what
  * the receive window has held back, would else leave at once, into a queue that it finds full. docs/decisions/kernel-sending.md has
  * what it gains.
