@@ -13,8 +13,11 @@
 
 /* What TCP sends at once at most, bytes: less than that is not worth it. */
 #define CREDIT_LEAST 65536
-/* How long a time may be made good, microseconds: as long as the kernel lets a rate be sent at once (`sk_pacing_shift`). */
-#define CREDIT_TIME 1000
+/*
+ * How long a time may be made good, microseconds: half of what the kernel sends at once (`sk_pacing_shift`), as its own pacing makes good
+ * half of a piece. On a link that is slower than the rate, that is the queue that it leaves.
+ */
+#define CREDIT_TIME 500
 /* Bytes per second above which the product below might overflow. */
 #define CREDIT_MAX_RATE (1ULL << 40)
 
