@@ -33,7 +33,8 @@
 
 /*
  * Where the shortest round trip is longer than this, windows are paced, microseconds. In shorter ones hardly more than one piece of the
- * kernel's leaves, which is a millisecond of data: there pacing spreads nothing and costs a timer for each.
+ * kernel's leaves, which is a millisecond of data: there pacing spreads nothing and costs a timer for each; and rates need
+ * not be kept by timers alone (credit.h).
  */
 #define SPREAD_RTT 2000
 

@@ -2,9 +2,9 @@
 /*
  * What a paced subflow may send at once: what its rate would have sent since, and timers that came late, or not at all, have not.
  *
- * The kernel's pacing has a timer for each piece of at most 64 KB. Where a piece takes some ten microseconds, timers are late, their
- * cost is half of all, and the rate is never reached. There acknowledgements, which come all the time, let leave what is owed. Where
- * timers keep the rate nothing is owed, and they go on.
+ * The kernel's pacing has a timer for each piece of at most 64 KB. Where a piece lasts some ten microseconds, timers are late and
+ * costly, and the rate is never reached (docs/decisions/kernel-sending.md). There acknowledgements, which come all the time, let leave
+ * what is owed. Where timers keep the rate nothing is owed, and they go on.
  */
 #ifndef MANYPATH_CREDIT_H
 #define MANYPATH_CREDIT_H

@@ -58,13 +58,20 @@ INLINE void look(struct sock *sk, struct path_view *path)
 			 BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 }
 
-/* Lets timers pace, or acknowledgements where packets are owed; fq, where there is one, does it by itself. */
-INLINE void pace(struct sock *sk, u64 owed)
+/*
+ * Lets timers pace, or acknowledgements what timers owe; returns the packets that may leave at once so. Over longer round trips timers
+ * keep up, and fq, where a machine has it, needs neither.
+ */
+INLINE u64 pace(struct sock *sk, const struct paced_subflow *own)
 {
-	u32 status = owed ? SK_PACING_NONE : SK_PACING_NEEDED;
+	u64 owed = 0;
 
-	if (sk->sk_pacing_status != SK_PACING_FQ && sk->sk_pacing_status != status)
-		sk->sk_pacing_status = status;
+	if (sk->sk_pacing_status == SK_PACING_FQ)
+		return 0;
+	if (((struct tcp_sock *)sk)->rtt_min.s[0].v <= SPREAD_RTT)
+		owed = credit_packets(&own->credit, &own->path);
+	sk->sk_pacing_status = owed ? SK_PACING_NONE : SK_PACING_NEEDED;
+	return owed;
 }
 
 /* Hands the controller's limits to the kernel. */
@@ -79,8 +86,7 @@ INLINE void limit(struct sock *sk, struct paced_subflow *own)
 		rate = most;
 	sk->sk_pacing_rate = rate;
 	credit_earn(&own->credit, path, rate);
-	owed = tp->rtt_min.s[0].v <= SPREAD_RTT ? credit_packets(&own->credit, path) : 0;
-	pace(sk, owed);
+	owed = pace(sk, own);
 	own->credit_limits = owed && path->in_flight + owed < window;
 	if (own->credit_limits)
 		window = path->in_flight + owed;
