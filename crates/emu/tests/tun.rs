@@ -140,8 +140,8 @@ fn packets_of_any_size_fill_a_queue_in_bytes() {
         // What the other side says of the port is an error of the next packet.
         (0..count).for_each(|_| drop(socket.send_to(&bytes(payload), to)));
     };
-    // Large packets first, whose buffers are used again.
-    send(700, 1472);
+    // Large packets first, whose buffers are used again; 900 kB, so that they fit even if all come at once.
+    send(600, 1472);
     thread::sleep(std::time::Duration::from_millis(600));
     // 21,000 small ones fill it; a device that is read late drops some before.
     for _ in 0..100 {
