@@ -9,6 +9,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use crate::config::{Bind, ClientConfig, PathConfig};
+use crate::connection::Connection;
 use crate::dial::{self, Opened};
 use crate::engine::Engine;
 use crate::error::{ConnectError, PathChangeError, PathError};
@@ -46,9 +47,6 @@ pub(crate) struct Client {
     network: tokio::runtime::Handle,
 }
 
-/// A session, and who keeps its paths up.
-pub(crate) type Open = (Arc<Engine>, Arc<Client>);
-
 /// A path before the session is open.
 #[derive(Debug)]
 struct Waiting {
@@ -59,7 +57,7 @@ struct Waiting {
 
 impl Client {
     /// Opens a session. Returns when its first path is up.
-    pub(crate) async fn open(config: ClientConfig) -> Result<Open, ConnectError> {
+    pub(crate) async fn open(config: ClientConfig) -> Result<Connection, ConnectError> {
         settings::check(&config.transport)?;
         for (index, path) in config.paths.iter().enumerate() {
             if config.paths[..index].iter().any(|other| other.name == path.name) {
@@ -115,6 +113,14 @@ impl Client {
             }
         }
         self.opened.send_replace(Some(Arc::clone(engine)));
+    }
+
+    /// Nobody wants the session: what is opening is stopped, which tells the server, and what is open is closed.
+    fn give_up(self: &Arc<Self>) {
+        self.waiting().drain(..).for_each(|waiting| waiting.keeper.abort());
+        if let Some(engine) = self.opened.borrow().as_ref() {
+            engine.close(0, "");
+        }
     }
 
     /// Where a path reaches the server.
@@ -195,7 +201,7 @@ async fn run(
     config: ClientConfig,
     tls: ClientTls,
     network: tokio::runtime::Handle,
-    mut result: oneshot::Sender<Result<Open, ConnectError>>,
+    mut result: oneshot::Sender<Result<Connection, ConnectError>>,
 ) {
     let paths = config.paths.clone();
     let client = Arc::new(Client {
@@ -216,23 +222,24 @@ async fn run(
         }
     }
     let opened = tokio::select! {
-        opened = client.wait_opened() => opened,
-        () = result.closed() => return,
+        opened = client.wait_opened() => Some(opened),
+        () = result.closed() => None,
     };
     match opened {
-        Err(error) => {
-            // Nobody waits if the caller gave up.
-            let _ = result.send(Err(error));
+        // An answer that nobody takes is dropped, and with it the connection.
+        Some(Ok(engine)) => drop(result.send(Ok(Connection::new(engine, Some(Arc::clone(&client)))))),
+        Some(Err(error)) => {
+            drop(result.send(Err(error)));
+            client.give_up();
         }
-        Ok(engine) => {
-            if result.send(Ok((Arc::clone(&engine), Arc::clone(&client)))).is_err() {
-                engine.close(0, "");
-            }
-            engine.closed().await;
-            // QUIC repeats its close to a peer that missed it.
-            tokio::time::sleep(dial::DRAIN).await;
-        }
+        None => client.give_up(),
     }
+    let engine = client.opened.borrow().clone();
+    if let Some(engine) = engine {
+        engine.closed().await;
+    }
+    // QUIC repeats its close to a peer that missed it.
+    tokio::time::sleep(dial::DRAIN).await;
 }
 
 /// Follows the interfaces with a default route if no paths were named, and tells waiting paths of changes.

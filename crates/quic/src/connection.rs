@@ -40,8 +40,7 @@ impl Drop for Handle {
 /// # Errors
 /// If no path comes up in time, or none can for a reason that trying again does not mend.
 pub async fn connect(config: ClientConfig) -> Result<Connection, ConnectError> {
-    let (engine, client) = Client::open(config).await?;
-    Ok(Connection::new(engine, Some(client)))
+    Client::open(config).await
 }
 
 impl Connection {

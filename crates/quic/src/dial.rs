@@ -131,6 +131,7 @@ async fn open(client: &Arc<Client>, dialled: &mut Dialled) -> Result<Opened, Pat
         cc: name(client.config.wish.cc.as_ref()),
         sched: name(client.config.wish.sched.as_ref()),
     };
+    let opening = Opening(Some(dialled.connection.clone()));
     let Message::Welcome(welcome) = dialled.ask(&Message::Hello(hello)).await? else {
         return Err(dialled.misbehaves("it answers HELLO with something else"));
     };
@@ -146,7 +147,26 @@ async fn open(client: &Arc<Client>, dialled: &mut Dialled) -> Result<Opened, Pat
     let engine = Engine::start(session, linger(&client.config, server_linger), Span::MAX);
     let engine = engine.map_err(|error| lost(error.to_string()))?;
     client.on_opened(&engine);
+    opening.done();
     Ok(Opened { engine, secret })
+}
+
+/// A session that the server may have and the client not yet. Given up, it is closed: nobody knows it to join it again, and the
+/// server would keep it until its time without a path is over.
+struct Opening(Option<noq::Connection>);
+
+impl Opening {
+    fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            connection.close(code::application(0), b"");
+        }
+    }
 }
 
 /// Joins the session.

@@ -151,6 +151,29 @@ async fn a_connection_given_up_before_it_is_there_is_not_opened_later() {
 }
 
 #[tokio::test]
+async fn the_server_hears_of_a_connection_given_up_while_it_opened() {
+    let server = support::server(manypath_quic::ServerConfig::default()).await;
+    let slow = support::relay_of(&server, |link| link.delay = manypath_core::Duration::from_millis(50));
+    // Over the slow one the client has no answer yet when the server has the session, else it is chance.
+    for through in [[slow.local_addr(); 1], [server.local_addrs()[0]; 1]].iter().cycle().take(20) {
+        let config = support::client_config(&server, through);
+        let given_up = async {
+            tokio::select! {
+                biased;
+                session = server.accept() => session.unwrap(),
+                client = manypath_quic::connect(config) => {
+                    drop(client.unwrap());
+                    server.accept().await.unwrap()
+                }
+            }
+        };
+        let session = within(given_up).await;
+        let reason = within(session.closed()).await;
+        assert!(matches!(reason, manypath_quic::CloseReason::Peer { code: 0, .. }), "{reason}");
+    }
+}
+
+#[tokio::test]
 async fn paths_may_be_of_both_address_families_or_of_ipv6_alone() {
     let listen = vec![support::LOOPBACK.into(), SocketAddr::from((Ipv6Addr::LOCALHOST, 0))];
     let server = match Server::bind(ServerConfig { listen, ..ServerConfig::default() }).await {
