@@ -173,6 +173,60 @@ async fn the_server_hears_of_a_connection_given_up_while_it_opened() {
     }
 }
 
+/// A router between a client and this server, which takes another port for it whenever it is told to, as after a restart or an idle
+/// time. Who does not know the new port is not let in.
+async fn nat(server: SocketAddr, mut forget: tokio::sync::mpsc::Receiver<()>) -> SocketAddr {
+    let inside = tokio::net::UdpSocket::bind(SocketAddr::from(support::LOOPBACK)).await.unwrap();
+    let address = inside.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut out, mut back, mut client) = ([0; 2048], [0; 2048], address);
+        loop {
+            let outside = tokio::net::UdpSocket::bind(SocketAddr::from(support::LOOPBACK)).await.unwrap();
+            loop {
+                tokio::select! {
+                    Ok((len, from)) = inside.recv_from(&mut out) => {
+                        client = from;
+                        let _ = outside.send_to(&out[..len], server).await;
+                    }
+                    Ok(len) = outside.recv(&mut back) => drop(inside.send_to(&back[..len], client).await),
+                    told = forget.recv() => match told {
+                        Some(()) => break,
+                        None => return,
+                    },
+                }
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_path_goes_on_from_the_port_that_a_router_gives_it_next() {
+    let server = support::server(ServerConfig::default()).await;
+    let (forget, told) = tokio::sync::mpsc::channel(1);
+    let router = nat(server.local_addrs()[0], told).await;
+    let config = support::client_config(&server, &[router]);
+    let (client, server_side) = within(async { tokio::join!(manypath_quic::connect(config), server.accept()) }).await;
+    let (client, server_side) = (client.unwrap(), server_side.unwrap());
+    let (first, mut remote) = (client.stats().paths[0].clone(), server_side.stats().paths[0].remote);
+    // Up and down, in turn.
+    let mut pair = Pair { client: client.clone(), server_side: server_side.clone(), server, relays: Vec::new() };
+    for seed in 30..34 {
+        let forget = &forget;
+        transfer_while(&pair, &pattern(16 << 20, seed), |mut seen| async move {
+            passed(&mut seen, 4 << 20).await;
+            forget.send(()).await.unwrap();
+        })
+        .await;
+        std::mem::swap(&mut pair.client, &mut pair.server_side);
+        let moved = server_side.stats().paths[0].remote;
+        assert_ne!(moved, std::mem::replace(&mut remote, moved));
+    }
+    // By the same carrier.
+    let path = client.stats().paths[0].clone();
+    assert_eq!((path.id, path.local, path.last_error), (first.id, first.local, None));
+}
+
 #[tokio::test]
 async fn paths_may_be_of_both_address_families_or_of_ipv6_alone() {
     let listen = vec![support::LOOPBACK.into(), SocketAddr::from((Ipv6Addr::LOCALHOST, 0))];
