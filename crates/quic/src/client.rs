@@ -116,7 +116,7 @@ impl Client {
     }
 
     /// Nobody wants the session: what is opening is stopped, which tells the server, and what is open is closed.
-    fn give_up(self: &Arc<Self>) {
+    fn give_up(&self) {
         self.waiting().drain(..).for_each(|waiting| waiting.keeper.abort());
         if let Some(engine) = self.opened.borrow().as_ref() {
             engine.close(0, "");

@@ -155,8 +155,8 @@ async fn the_server_hears_of_a_connection_given_up_while_it_opened() {
     let server = support::server(manypath_quic::ServerConfig::default()).await;
     let slow = support::relay_of(&server, |link| link.delay = manypath_core::Duration::from_millis(50));
     // Over the slow one the client has no answer yet when the server has the session, else it is chance.
-    for through in [[slow.local_addr(); 1], [server.local_addrs()[0]; 1]].iter().cycle().take(20) {
-        let config = support::client_config(&server, through);
+    for through in [slow.local_addr(), server.local_addrs()[0]].into_iter().cycle().take(20) {
+        let config = support::client_config(&server, &[through]);
         let given_up = async {
             tokio::select! {
                 biased;
