@@ -7,6 +7,7 @@
 //!
 //! One algorithm, one file; [`registry`] lists them all.
 
+pub mod arrival;
 pub mod backup;
 pub mod blest;
 pub mod daps;

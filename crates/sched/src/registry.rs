@@ -2,6 +2,7 @@
 
 use manypath_core::{AlgorithmSpec, Duration, Parameter, Params, SpecError, Status};
 
+use crate::arrival::Arrival;
 use crate::backup::{self, Backup};
 use crate::blest::{self, Blest};
 use crate::daps::{self, Daps};
@@ -141,6 +142,13 @@ static ALGORITHMS: &[Algorithm] = &[
         citation: "STMS (Shi et al., ATC 2018), algorithm 1 and equation 2",
         status: Status::Stable,
         build: |_| Ok(Box::new(Stms::calculated())),
+    },
+    Algorithm {
+        name: "arrival",
+        parameters: &[],
+        citation: "Manypath; STMS algorithm 1 with predicted arrivals",
+        status: Status::Experimental,
+        build: |_| Ok(Box::new(Arrival::new())),
     },
     Algorithm {
         name: "blest",

@@ -22,7 +22,7 @@
 
 pub mod adaptation;
 
-use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
+use manypath_core::{Bytes, DataRange, Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{bandwidth, fastest, send_head, slower_with_room};
 use crate::queue::Queue;
@@ -30,6 +30,9 @@ use crate::reason;
 use crate::scheduler::{Choice, DataAck, Scheduler};
 
 use adaptation::Adaptation;
+
+/// Why it waits while a subflow has room.
+pub(crate) const GAP_TOO_LONG: &str = "nothing behind the gap within the window";
 
 /// How the gap is found.
 #[derive(Clone, Debug)]
@@ -59,9 +62,9 @@ impl Stms {
         Self { variant: Variant::Adapted(Adaptation::new(config)), reason: reason::NOTHING_YET }
     }
 
-    /// The gap before the slow subflow's next segment, in whole segments of the fast one.
-    fn gap(&mut self, view: &View, slow: &SubflowView) -> u64 {
-        let gap = match &mut self.variant {
+    /// The gap before the slow subflow's next segment, in segments of the fast one.
+    fn gap(&mut self, view: &View, slow: &SubflowView) -> f64 {
+        match &mut self.variant {
             Variant::Adapted(adaptation) => {
                 if slow.in_flight.is_zero() && slow.queued.is_zero() && slow.min_rtt < Duration::MAX {
                     // Nothing under way can tell that the gap is too large, and nothing of it queues on the path.
@@ -78,11 +81,7 @@ impl Stms {
                 last[slow.id.index()] = gap;
                 gap
             }
-        };
-        // Float to integer casts saturate, and a gap is never negative.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let whole = gap as u64;
-        whole
+        }
     }
 
     /// A subflow's gap as last adapted or calculated, in segments.
@@ -103,14 +102,9 @@ impl Stms {
             self.reason = "fast subflow: the front";
             return send_head(queue, Some(fast));
         }
-        let lost = queue.lost().get().div_ceil(queue.payload(fast.mss));
         for slow in slower_with_room(view, fast) {
             let gap = self.gap(view, slow);
-            let range = match gap.checked_sub(lost) {
-                Some(unsent) => queue.unsent_behind(unsent, fast.mss, slow.mss),
-                None => queue.lost_head(slow.mss),
-            };
-            if let Some(range) = range {
+            if let Some(range) = behind(queue, gap, fast.mss, slow.mss) {
                 self.reason = "slow subflow: behind the gap";
                 return Choice::Send { subflow: slow.id, range };
             }
@@ -119,8 +113,21 @@ impl Stms {
     }
 }
 
+/// The data behind a gap of so many segments of `gap_mss`, as much as a record of `mss` carries. What was lost stands before
+/// what is unsent: a gap that is shorter begins with it.
+pub(crate) fn behind(queue: &Queue, gap: f64, gap_mss: Bytes, mss: Bytes) -> Option<DataRange> {
+    // Float to integer casts saturate, and a gap is never negative.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let whole = gap as u64;
+    let lost = queue.lost().get().div_ceil(queue.payload(gap_mss));
+    match whole.checked_sub(lost) {
+        Some(unsent) => queue.unsent_behind(unsent, gap_mss, mss),
+        None => queue.lost_head(mss),
+    }
+}
+
 /// How long what is given to the subflow now waits for what was given before, seconds.
-fn wait(subflow: &SubflowView) -> f64 {
+pub(crate) fn wait(subflow: &SubflowView) -> f64 {
     let bandwidth = bandwidth(subflow);
     if bandwidth > 0.0 { subflow.queued.as_f64() / bandwidth } else { 0.0 }
 }
@@ -158,7 +165,7 @@ impl Scheduler for Stms {
         let choice = if queue.has_pending() { self.choose(view, queue) } else { Choice::Wait };
         if choice == Choice::Wait {
             let idle = queue.has_pending() && view.usable().any(SubflowView::has_room);
-            self.reason = if idle { "nothing behind the gap within the window" } else { reason::of_wait(queue) };
+            self.reason = if idle { GAP_TOO_LONG } else { reason::of_wait(queue) };
         }
         choice
     }

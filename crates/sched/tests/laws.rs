@@ -66,7 +66,7 @@ fn carry_out(now: Time, name: &str, choice: Choice, view: &mut View, queue: &mut
 }
 
 /// Checks that a scheduler that waits may wait.
-fn check_wait(name: &str, view: &View, queue: &Queue) {
+fn check_wait(name: &str, scheduler: &dyn Scheduler, view: &View, queue: &Queue) {
     if !queue.has_pending() {
         return;
     }
@@ -85,6 +85,12 @@ fn check_wait(name: &str, view: &View, queue: &Queue) {
             let fastest = view.usable().min_by_key(|subflow| (srtt(subflow), subflow.id));
             fastest.is_some_and(SubflowView::has_room)
         }
+        // It waits for who arrives first only, whose gap is nothing.
+        "arrival" => open.iter().any(|subflow| {
+            let mut gap = f64::NAN;
+            scheduler.inspect(subflow.id, &mut |_, value| gap = value);
+            gap < 1.0
+        }),
         // Nobody's queue is in the way of dearer subflows if it is empty. Costs are whole numbers in these tests.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         "backup" => {
@@ -208,7 +214,7 @@ impl Walk {
                     copies.push((range, subflow));
                 }
                 if !carry_out(now, name, choice, &mut view, &mut queue) {
-                    check_wait(name, &view, &queue);
+                    check_wait(name, scheduler, &view, &queue);
                     break;
                 }
             }

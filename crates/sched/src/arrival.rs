@@ -1,0 +1,360 @@
+//! Arrival: each segment where it will arrive in order, by when each subflow's next packet will arrive. Ours.
+//!
+//! It slides as STMS does (Shi et al., USENIX ATC 2018, algorithm 1, eq. 2): a subflow sends the data behind what all that arrive
+//! before it will have delivered by then. STMS takes half the smoothed round-trip time for that, which halves the queue of a path whose
+//! data waits and whose acknowledgements do not, or learns the gap from acknowledgements in some seconds. Here it is predicted:
+//!
+//! * What a subflow has in flight leaves the path at its delivery rate, so a packet sent now is acknowledged after the one over
+//!   the other (Little's law), and not before the smallest round-trip time. That knows of a queue that has built up, or has drained,
+//!   since the packet left that the last round-trip time is of.
+//! * The rate is the largest delivery rate sample of this round trip and the one before: a sample during a loss, or while there was little
+//!   to send, tells less than the path can do.
+//! * It arrives half the smallest round-trip time sooner: queues are in the data's direction, and what is not queue is taken for
+//!   equal in both.
+//! * The subflow that arrives first has no gap. The gap of another is the sum over those before it of what they send until it
+//!   arrives, at the rate of their windows or paces, or their delivery rate if that is less.
+//!
+//! So the fastest is not who has the smallest round-trip time but who arrives first now, and with several subflows each counts for the
+//! time that it is ahead. Lost data goes first, as in STMS: a gap that is shorter than all that was lost begins with it.
+//!
+//! It waits when every subflow that has room has a gap that reaches beyond the unsent data or the window. The one that arrives first
+//! never waits.
+
+use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
+
+use crate::minrtt::bandwidth;
+use crate::queue::Queue;
+use crate::reason;
+use crate::scheduler::{Choice, Scheduler};
+use crate::stms::{GAP_TOO_LONG, behind, wait};
+
+/// The largest delivery rate sample of this round trip and the one before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fastest {
+    before: f64,
+    now: f64,
+    /// When this round trip began; `None` before the first sample.
+    since: Option<Time>,
+}
+
+impl Fastest {
+    fn add(&mut self, now: Time, sample: f64, round_trip: Duration) {
+        if now.since(*self.since.get_or_insert(now)) >= round_trip {
+            *self = Self { before: self.now, now: 0.0, since: Some(now) };
+        }
+        self.now = self.now.max(sample);
+    }
+
+    /// Bytes per second; zero before the first sample.
+    const fn rate(&self) -> f64 {
+        self.now.max(self.before)
+    }
+}
+
+/// When a subflow's next packet will arrive.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    /// From now, seconds.
+    after: f64,
+    id: SubflowId,
+    /// What it sends meanwhile, bytes per second.
+    rate: f64,
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// By subflow.
+    fastest: Vec<Fastest>,
+    /// By subflow: its gap when the last decision was taken, in segments of the subflow that arrives first.
+    gaps: Vec<f64>,
+    /// The usable subflows as they arrive. Kept for its memory.
+    order: Vec<Due>,
+    /// The largest of the gaps in use.
+    ahead: Bytes,
+    /// Why the last decision was taken.
+    reason: &'static str,
+}
+
+impl Arrival {
+    /// A scheduler that has measured nothing yet.
+    pub const fn new() -> Self {
+        Self {
+            fastest: Vec::new(),
+            gaps: Vec::new(),
+            order: Vec::new(),
+            ahead: Bytes::ZERO,
+            reason: reason::NOTHING_YET,
+        }
+    }
+
+    /// Predicts when each subflow's next packet will arrive, and puts them in that order.
+    fn predict(&mut self, now: Time, view: &View) {
+        self.fastest.resize(view.subflows.len(), Fastest::default());
+        self.gaps.resize(view.subflows.len(), 0.0);
+        self.order.clear();
+        for subflow in view.usable() {
+            let fastest = &mut self.fastest[subflow.id.index()];
+            let srtt = subflow.srtt.unwrap_or(Duration::ZERO);
+            fastest.add(now, subflow.delivery_rate.as_bytes_per_sec(), srtt);
+            let rate = fastest.rate();
+            let bandwidth = bandwidth(subflow);
+            self.order.push(Due {
+                after: wait(subflow) + one_way(subflow, rate),
+                id: subflow.id,
+                rate: if rate > 0.0 { bandwidth.min(rate) } else { bandwidth },
+            });
+        }
+        let srtt = |due: &Due| view.get(due.id).and_then(|subflow| subflow.srtt);
+        self.order.sort_unstable_by(|a, b| {
+            a.after.total_cmp(&b.after).then_with(|| srtt(a).cmp(&srtt(b))).then(a.id.cmp(&b.id))
+        });
+    }
+
+    fn choose(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        self.predict(now, view);
+        let Some(first) = self.order.first().and_then(|due| view.get(due.id)) else { return Choice::Wait };
+        // STMS eq. 2, summed: those before send `rate` from their own arrival to this one's.
+        let (mut rates, mut moments) = (0.0, 0.0);
+        for due in &self.order {
+            let gap = (rates * due.after - moments).max(0.0);
+            rates += due.rate;
+            moments += due.rate * due.after;
+            // Indices are below the length: `predict` has seen the view.
+            self.gaps[due.id.index()] = gap / first.mss.as_f64().max(1.0);
+            // Who arrives later has the larger gap: the last one's stays.
+            self.ahead = Bytes::from_f64(gap);
+        }
+        for due in &self.order {
+            let Some(subflow) = view.get(due.id).filter(|subflow| subflow.has_room()) else { continue };
+            let gap = self.gaps[due.id.index()];
+            if let Some(range) = behind(queue, gap, first.mss, subflow.mss) {
+                self.reason =
+                    if due.id == first.id { "first to arrive: the front" } else { "behind what arrives before" };
+                return Choice::Send { subflow: subflow.id, range };
+            }
+        }
+        Choice::Wait
+    }
+}
+
+/// How long a packet that leaves now will be on its way, seconds; `rate` is what leaves the path, bytes per second.
+fn one_way(subflow: &SubflowView, rate: f64) -> f64 {
+    let Some(srtt) = subflow.srtt else { return 0.0 };
+    let least = subflow.min_rtt.min(srtt).as_secs_f64();
+    let round_trip = if rate > 0.0 { (subflow.in_flight.as_f64() / rate).max(least) } else { srtt.as_secs_f64() };
+    round_trip - least / 2.0
+}
+
+impl Default for Arrival {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scheduler for Arrival {
+    fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        let choice = if queue.has_pending() { self.choose(now, view, queue) } else { Choice::Wait };
+        if choice == Choice::Wait {
+            let idle = queue.has_pending() && view.usable().any(SubflowView::has_room);
+            self.reason = if idle { GAP_TOO_LONG } else { reason::of_wait(queue) };
+        }
+        choice
+    }
+
+    fn looks_ahead(&self, _view: &View) -> Bytes {
+        self.ahead
+    }
+
+    fn remove_subflow(&mut self, id: SubflowId) {
+        if let (Some(fastest), Some(gap)) = (self.fastest.get_mut(id.index()), self.gaps.get_mut(id.index())) {
+            (*fastest, *gap) = (Fastest::default(), 0.0);
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        self.reason
+    }
+
+    fn inspect(&self, id: SubflowId, out: &mut dyn FnMut(&'static str, f64)) {
+        out("gap_segments", self.gaps.get(id.index()).copied().unwrap_or(0.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manypath_core::Rate;
+
+    use super::*;
+    use crate::testing::{MSS, queue, segments, send, subflow, view};
+
+    /// So many segments a second.
+    fn rate(segments: f64) -> Rate {
+        Rate::from_bps(segments * 8.0 * MSS as f64)
+    }
+
+    fn gap_of(scheduler: &Arrival, id: u32) -> f64 {
+        let mut gap = f64::NAN;
+        scheduler.inspect(SubflowId(id), &mut |name, value| {
+            assert_eq!(name, "gap_segments");
+            gap = value;
+        });
+        gap
+    }
+
+    fn gap(view: &View, id: u32) -> f64 {
+        let mut scheduler = Arrival::new();
+        scheduler.pick(Time::ZERO, view, &queue(1, 1));
+        gap_of(&scheduler, id)
+    }
+
+    /// The fast subflow is full, the slow one has room and nothing under way: 500 and 167 segments a second by their windows.
+    fn fast_full() -> View {
+        view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 0)])
+    }
+
+    #[test]
+    fn the_first_to_arrive_has_the_front_and_others_what_is_behind_it() {
+        // 500 (0.03 - 0.01).
+        let mut scheduler = Arrival::new();
+        assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue(100, 100)), send(1, 10));
+        assert_eq!(scheduler.reason(), "behind what arrives before");
+        assert!((gap_of(&scheduler, 1) - 10.0).abs() < 1e-9);
+        assert_eq!(scheduler.looks_ahead(&fast_full()), Bytes::new(10 * MSS));
+        let mut open = fast_full();
+        open.subflows[0].in_flight = Bytes::ZERO;
+        assert_eq!(scheduler.pick(Time::ZERO, &open, &queue(100, 100)), send(0, 0));
+        assert_eq!(scheduler.reason(), "first to arrive: the front");
+    }
+
+    #[test]
+    fn what_is_in_flight_tells_the_round_trip_of_the_next_packet() {
+        // 30 segments at 250 a second are 120 ms, of which 30 are the way back: 500 (0.09 - 0.01).
+        let mut paths = fast_full();
+        (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(30 * MSS), rate(250.0));
+        paths.subflows[1].cwnd = Bytes::new(40 * MSS);
+        assert!((gap(&paths, 1) - 40.0).abs() < 1e-9);
+        // The queue has drained, though the round trip last measured had it.
+        (paths.subflows[1].in_flight, paths.subflows[1].srtt) = (Bytes::new(5 * MSS), Some(Duration::from_millis(120)));
+        assert!((gap(&paths, 1) - 10.0).abs() < 1e-9, "never less than the smallest");
+        // Without a rate there is the round trip that was measured.
+        paths.subflows[1].delivery_rate = Rate::ZERO;
+        assert!((gap(&paths, 1) - 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_others_send_is_their_window_or_their_rate_if_that_is_less() {
+        let mut paths = fast_full();
+        // Its 10 in flight at 400 a second are 25 ms on the way, 15 until they arrive: 400 (0.03 - 0.015).
+        paths.subflows[0].delivery_rate = rate(400.0);
+        assert!((gap(&paths, 1) - 6.0).abs() < 1e-9);
+        // 500 as before where it is more.
+        paths.subflows[0].delivery_rate = rate(900.0);
+        assert!((gap(&paths, 1) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_rate_counts_for_two_round_trips() {
+        let mut scheduler = Arrival::new();
+        let mut paths = fast_full();
+        let mut gap_at = |millis: u64, sample: f64| {
+            (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(9 * MSS), rate(sample));
+            scheduler.pick(Time::from_millis(millis), &paths, &queue(1, 1));
+            gap_of(&scheduler, 1)
+        };
+        // 9 at 300 a second are less than 60 ms, at 100 they are 90: 500 (0.03 - 0.01) and 500 (0.06 - 0.01).
+        let found = [(0, 300.0), (59, 100.0), (60, 100.0), (119, 100.0), (120, 100.0), (121, 300.0)]
+            .map(|(millis, sample)| gap_at(millis, sample));
+        for (found, wanted) in found.into_iter().zip([10.0, 10.0, 10.0, 10.0, 25.0, 10.0]) {
+            assert!((found - wanted).abs() < 1e-9, "{found} for {wanted}");
+        }
+    }
+
+    #[test]
+    fn with_three_subflows_each_counts_for_the_time_that_it_is_ahead() {
+        // 500 (0.05 - 0.01) + 167 (0.05 - 0.03).
+        let paths = view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 10), subflow(2, 100, 10, 0)]);
+        assert!((gap(&paths, 2) - 70.0 / 3.0).abs() < 1e-9);
+        assert!((gap(&paths, 1) - 10.0).abs() < 1e-9);
+        let mut scheduler = Arrival::new();
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(2, 23));
+        let mut open = paths;
+        open.subflows[1].in_flight = Bytes::ZERO;
+        assert_eq!(scheduler.pick(Time::ZERO, &open, &queue(100, 100)), send(1, 10), "who arrives sooner is first");
+    }
+
+    #[test]
+    fn a_queue_makes_the_fast_subflow_the_later_one() {
+        let mut paths = view([subflow(0, 20, 50, 40), subflow(1, 60, 10, 9)]);
+        // 40 at 500 a second: 80 ms, 70 until they arrive; the other's 9 at 300 are within 60, 30 until they arrive.
+        (paths.subflows[0].delivery_rate, paths.subflows[1].delivery_rate) = (rate(500.0), rate(300.0));
+        let mut scheduler = Arrival::new();
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        assert!(gap_of(&scheduler, 1).abs() < 1e-9);
+        // 167 (0.07 - 0.03), by its window.
+        assert!((gap_of(&scheduler, 0) - 20.0 / 3.0).abs() < 1e-9);
+        paths.subflows[1].in_flight = Bytes::new(10 * MSS);
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(0, 6));
+    }
+
+    #[test]
+    fn what_waits_for_a_pacer_arrives_later() {
+        // 5 segments wait at 10 in 60 ms: 30 ms more. 500 (0.06 - 0.01).
+        let mut paths = fast_full();
+        paths.subflows[1].queued = Bytes::new(5 * MSS);
+        assert!((gap(&paths, 1) - 25.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_that_was_never_heard_is_tried_first_and_of_equals_the_faster() {
+        let mut paths = fast_full();
+        (paths.subflows[1].srtt, paths.subflows[1].min_rtt) = (None, Duration::MAX);
+        assert_eq!(Arrival::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        // 60 - 10 and 80 - 30 ms until they arrive.
+        let mut paths = view([subflow(0, 80, 10, 0), subflow(1, 60, 10, 0)]);
+        (paths.subflows[0].min_rtt, paths.subflows[1].min_rtt) = (Duration::from_millis(60), Duration::from_millis(20));
+        assert_eq!(Arrival::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+    }
+
+    #[test]
+    fn lost_data_stands_before_the_gap_s() {
+        let mut queue = queue(100, 100);
+        queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(0));
+        queue.on_assigned(Time::ZERO, segments(1, 2), SubflowId(0));
+        queue.on_copy_ended(segments(0, 1), SubflowId(0), false);
+        queue.on_copy_ended(segments(1, 2), SubflowId(0), false);
+        // Two lost and eight unsent before it.
+        assert_eq!(Arrival::new().pick(Time::ZERO, &fast_full(), &queue), send(1, 10));
+        let mut open = fast_full();
+        open.subflows[0].in_flight = Bytes::ZERO;
+        assert_eq!(Arrival::new().pick(Time::ZERO, &open, &queue), send(0, 0));
+    }
+
+    #[test]
+    fn it_waits_where_the_gap_reaches_beyond_data_or_window() {
+        let mut scheduler = Arrival::new();
+        for queue in [queue(10, 100), queue(100, 10)] {
+            assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue), Choice::Wait);
+            assert_eq!(scheduler.reason(), GAP_TOO_LONG);
+        }
+        assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue(11, 11)), send(1, 10));
+        let full = view([subflow(0, 20, 10, 10)]);
+        assert_eq!(scheduler.pick(Time::ZERO, &full, &queue(9, 9)), Choice::Wait);
+        assert_eq!(scheduler.reason(), "no subflow with room");
+    }
+
+    #[test]
+    fn whoever_is_given_an_id_anew_inherits_nothing() {
+        let mut scheduler = Arrival::new();
+        let mut paths = fast_full();
+        (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(9 * MSS), rate(100.0));
+        scheduler.pick(Time::ZERO, &paths, &queue(1, 1));
+        assert!((gap_of(&scheduler, 1) - 25.0).abs() < 1e-9);
+        scheduler.remove_subflow(SubflowId(1));
+        assert!(gap_of(&scheduler, 1).abs() < 1e-9);
+        paths.subflows[1].delivery_rate = Rate::ZERO;
+        scheduler.pick(Time::ZERO, &paths, &queue(1, 1));
+        assert!((gap_of(&scheduler, 1) - 10.0).abs() < 1e-9, "no rate of another's");
+        scheduler.remove_subflow(SubflowId(7));
+    }
+}
