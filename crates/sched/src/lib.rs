@@ -7,7 +7,7 @@
 //!
 //! One algorithm, one file; [`registry`] lists them all.
 
-pub mod arrival;
+pub mod arrival_order;
 pub mod backup;
 pub mod blest;
 pub mod daps;

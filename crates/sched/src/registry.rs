@@ -2,7 +2,7 @@
 
 use manypath_core::{AlgorithmSpec, Duration, Parameter, Params, SpecError, Status};
 
-use crate::arrival::Arrival;
+use crate::arrival_order::ArrivalOrder;
 use crate::backup::{self, Backup};
 use crate::blest::{self, Blest};
 use crate::daps::{self, Daps};
@@ -144,11 +144,11 @@ static ALGORITHMS: &[Algorithm] = &[
         build: |_| Ok(Box::new(Stms::calculated())),
     },
     Algorithm {
-        name: "arrival",
+        name: "arrival-order",
         parameters: &[],
         citation: "Manypath; STMS algorithm 1 with predicted arrivals",
         status: Status::Experimental,
-        build: |_| Ok(Box::new(Arrival::new())),
+        build: |_| Ok(Box::new(ArrivalOrder::new())),
     },
     Algorithm {
         name: "blest",

@@ -86,7 +86,7 @@ fn check_wait(name: &str, scheduler: &dyn Scheduler, view: &View, queue: &Queue)
             fastest.is_some_and(SubflowView::has_room)
         }
         // It waits for who arrives first only, whose gap is nothing.
-        "arrival" => open.iter().any(|subflow| {
+        "arrival-order" => open.iter().any(|subflow| {
             let mut gap = f64::NAN;
             scheduler.inspect(subflow.id, &mut |_, value| gap = value);
             gap < 1.0

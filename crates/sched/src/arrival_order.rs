@@ -1,4 +1,4 @@
-//! Arrival: each segment where it will arrive in order, by when each subflow's next packet will arrive. Ours.
+//! Arrival order: each segment where it will arrive in order, by when each subflow's next packet will arrive. Ours.
 //!
 //! It slides as STMS does (Shi et al., USENIX ATC 2018, algorithm 1, eq. 2): a subflow sends the data behind what all that arrive
 //! before it will have delivered by then. STMS takes half the smoothed round-trip time for that, which halves the queue of a path whose
@@ -7,12 +7,13 @@
 //! * What a subflow has in flight leaves the path at its delivery rate, so a packet sent now is acknowledged after the one over
 //!   the other (Little's law), and not before the smallest round-trip time. That knows of a queue that has built up, or has drained,
 //!   since the packet left that the last round-trip time is of.
-//! * The rate is the largest delivery rate sample of this round trip and the one before: a sample during a loss, or while there was little
-//!   to send, tells less than the path can do.
+//! * The rate is the largest sample of this round trip and the one before: a sample during a loss is less than the path's.
+//! * A sample while there was little to send is less, too, and makes a burst after it look like a long queue. So a prediction above
+//!   the smoothed round-trip time has to be one by samples that nothing limited.
 //! * It arrives half the smallest round-trip time sooner: queues are in the data's direction, and what is not queue is taken for
 //!   equal in both.
 //! * The subflow that arrives first has no gap. The gap of another is the sum over those before it of what they send until it
-//!   arrives, at the rate of their windows or paces, or their delivery rate if that is less.
+//!   arrives, at the rate of their windows or paces, or, if that is less, at which they delivered when nothing limited them.
 //!
 //! So the fastest is not who has the smallest round-trip time but who arrives first now, and with several subflows each counts for the
 //! time that it is ahead. Lost data goes first, as in STMS: a gap that is shorter than all that was lost begins with it.
@@ -28,16 +29,16 @@ use crate::reason;
 use crate::scheduler::{Choice, Scheduler};
 use crate::stms::{GAP_TOO_LONG, behind, wait};
 
-/// The largest delivery rate sample of this round trip and the one before.
+/// The largest of the samples of this round trip and the one before, bytes per second; zero before the first.
 #[derive(Clone, Copy, Debug, Default)]
-struct Fastest {
+struct Largest {
     before: f64,
     now: f64,
     /// When this round trip began; `None` before the first sample.
     since: Option<Time>,
 }
 
-impl Fastest {
+impl Largest {
     fn add(&mut self, now: Time, sample: f64, round_trip: Duration) {
         if now.since(*self.since.get_or_insert(now)) >= round_trip {
             *self = Self { before: self.now, now: 0.0, since: Some(now) };
@@ -45,9 +46,42 @@ impl Fastest {
         self.now = self.now.max(sample);
     }
 
-    /// Bytes per second; zero before the first sample.
     const fn rate(&self) -> f64 {
         self.now.max(self.before)
+    }
+}
+
+/// How fast a subflow delivers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delivery {
+    /// By all samples.
+    any: Largest,
+    /// By those that nothing limited, and those that are larger all the same.
+    free: Largest,
+}
+
+impl Delivery {
+    fn add(&mut self, now: Time, subflow: &SubflowView) {
+        let sample = subflow.delivery_rate.as_bytes_per_sec();
+        let round_trip = subflow.srtt.unwrap_or(Duration::ZERO);
+        self.any.add(now, sample, round_trip);
+        if !subflow.rate_app_limited || sample > self.free.rate() {
+            self.free.add(now, sample, round_trip);
+        }
+    }
+
+    /// How long a packet that leaves now will be on its way, seconds.
+    fn one_way(&self, subflow: &SubflowView) -> f64 {
+        let Some(srtt) = subflow.srtt.map(Duration::as_secs_f64) else { return 0.0 };
+        let least = subflow.min_rtt.as_secs_f64().min(srtt);
+        let of = |rate: &Largest| if rate.rate() > 0.0 { subflow.in_flight.as_f64() / rate.rate() } else { srtt };
+        of(&self.any).min(of(&self.free).max(srtt)).max(least) - least / 2.0
+    }
+
+    /// What a subflow sends, bytes per second.
+    fn sends(&self, subflow: &SubflowView) -> f64 {
+        let most = if self.free.rate() > 0.0 { self.free.rate() } else { f64::INFINITY };
+        bandwidth(subflow).min(most)
     }
 }
 
@@ -63,9 +97,9 @@ struct Due {
 
 /// See the module documentation.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct ArrivalOrder {
     /// By subflow.
-    fastest: Vec<Fastest>,
+    deliveries: Vec<Delivery>,
     /// By subflow: its gap when the last decision was taken, in segments of the subflow that arrives first.
     gaps: Vec<f64>,
     /// The usable subflows as they arrive. Kept for its memory.
@@ -76,11 +110,11 @@ pub struct Arrival {
     reason: &'static str,
 }
 
-impl Arrival {
+impl ArrivalOrder {
     /// A scheduler that has measured nothing yet.
     pub const fn new() -> Self {
         Self {
-            fastest: Vec::new(),
+            deliveries: Vec::new(),
             gaps: Vec::new(),
             order: Vec::new(),
             ahead: Bytes::ZERO,
@@ -90,19 +124,16 @@ impl Arrival {
 
     /// Predicts when each subflow's next packet will arrive, and puts them in that order.
     fn predict(&mut self, now: Time, view: &View) {
-        self.fastest.resize(view.subflows.len(), Fastest::default());
+        self.deliveries.resize(view.subflows.len(), Delivery::default());
         self.gaps.resize(view.subflows.len(), 0.0);
         self.order.clear();
         for subflow in view.usable() {
-            let fastest = &mut self.fastest[subflow.id.index()];
-            let srtt = subflow.srtt.unwrap_or(Duration::ZERO);
-            fastest.add(now, subflow.delivery_rate.as_bytes_per_sec(), srtt);
-            let rate = fastest.rate();
-            let bandwidth = bandwidth(subflow);
+            let delivery = &mut self.deliveries[subflow.id.index()];
+            delivery.add(now, subflow);
             self.order.push(Due {
-                after: wait(subflow) + one_way(subflow, rate),
+                after: wait(subflow) + delivery.one_way(subflow),
                 id: subflow.id,
-                rate: if rate > 0.0 { bandwidth.min(rate) } else { bandwidth },
+                rate: delivery.sends(subflow),
             });
         }
         let srtt = |due: &Due| view.get(due.id).and_then(|subflow| subflow.srtt);
@@ -138,21 +169,13 @@ impl Arrival {
     }
 }
 
-/// How long a packet that leaves now will be on its way, seconds; `rate` is what leaves the path, bytes per second.
-fn one_way(subflow: &SubflowView, rate: f64) -> f64 {
-    let Some(srtt) = subflow.srtt else { return 0.0 };
-    let least = subflow.min_rtt.min(srtt).as_secs_f64();
-    let round_trip = if rate > 0.0 { (subflow.in_flight.as_f64() / rate).max(least) } else { srtt.as_secs_f64() };
-    round_trip - least / 2.0
-}
-
-impl Default for Arrival {
+impl Default for ArrivalOrder {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Scheduler for Arrival {
+impl Scheduler for ArrivalOrder {
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
         let choice = if queue.has_pending() { self.choose(now, view, queue) } else { Choice::Wait };
         if choice == Choice::Wait {
@@ -167,8 +190,8 @@ impl Scheduler for Arrival {
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {
-        if let (Some(fastest), Some(gap)) = (self.fastest.get_mut(id.index()), self.gaps.get_mut(id.index())) {
-            (*fastest, *gap) = (Fastest::default(), 0.0);
+        if let (Some(delivery), Some(gap)) = (self.deliveries.get_mut(id.index()), self.gaps.get_mut(id.index())) {
+            (*delivery, *gap) = (Delivery::default(), 0.0);
         }
     }
 
@@ -193,7 +216,7 @@ mod tests {
         Rate::from_bps(segments * 8.0 * MSS as f64)
     }
 
-    fn gap_of(scheduler: &Arrival, id: u32) -> f64 {
+    fn gap_of(scheduler: &ArrivalOrder, id: u32) -> f64 {
         let mut gap = f64::NAN;
         scheduler.inspect(SubflowId(id), &mut |name, value| {
             assert_eq!(name, "gap_segments");
@@ -203,7 +226,7 @@ mod tests {
     }
 
     fn gap(view: &View, id: u32) -> f64 {
-        let mut scheduler = Arrival::new();
+        let mut scheduler = ArrivalOrder::new();
         scheduler.pick(Time::ZERO, view, &queue(1, 1));
         gap_of(&scheduler, id)
     }
@@ -216,7 +239,7 @@ mod tests {
     #[test]
     fn the_first_to_arrive_has_the_front_and_others_what_is_behind_it() {
         // 500 (0.03 - 0.01).
-        let mut scheduler = Arrival::new();
+        let mut scheduler = ArrivalOrder::new();
         assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue(100, 100)), send(1, 10));
         assert_eq!(scheduler.reason(), "behind what arrives before");
         assert!((gap_of(&scheduler, 1) - 10.0).abs() < 1e-9);
@@ -254,8 +277,40 @@ mod tests {
     }
 
     #[test]
+    fn samples_that_little_to_send_limited_do_not_lengthen_a_way_beyond_what_was_measured() {
+        let mut scheduler = ArrivalOrder::new();
+        let mut paths = fast_full();
+        let mut gap_at = |millis: u64, which: usize, flight: u64, sample: f64, srtt: u64| {
+            let subflow = &mut paths.subflows[which];
+            (subflow.in_flight, subflow.delivery_rate) = (Bytes::new(flight * MSS), rate(sample));
+            (subflow.rate_app_limited, subflow.srtt) = (sample < 100.0, Some(Duration::from_millis(srtt)));
+            scheduler.pick(Time::from_millis(millis), &paths, &queue(1, 1));
+            gap_of(&scheduler, 1)
+        };
+        let expect = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-9, "{found} for {wanted}");
+        gap_at(0, 0, 10, 500.0, 20);
+        // 500 (0.09 - 0.01), by 250 a second.
+        expect(gap_at(0, 1, 30, 250.0, 60), 40.0);
+        // At 10 a second it would be 3 s, and was 120 ms when nothing limited it.
+        for millis in [100, 200, 300] {
+            expect(gap_at(millis, 1, 30, 10.0, 60), 40.0);
+        }
+        // At least as long as was measured: the link may have become slower. 500 (0.17 - 0.01).
+        expect(gap_at(400, 1, 30, 10.0, 200), 80.0);
+        // But not with so little under way, whatever was measured: 150 ms at 20 a second, 500 (0.12 - 0.01).
+        for millis in [600, 800] {
+            gap_at(millis, 1, 3, 20.0, 200);
+        }
+        expect(gap_at(1_000, 1, 3, 20.0, 200), 55.0);
+        // The fast one sends 500 a second still, though little to send limits it to 50: 500 (0.12 - 0.01).
+        for millis in [1_010, 1_040, 1_070] {
+            expect(gap_at(millis, 0, 1, 50.0, 20), 55.0);
+        }
+    }
+
+    #[test]
     fn a_rate_counts_for_two_round_trips() {
-        let mut scheduler = Arrival::new();
+        let mut scheduler = ArrivalOrder::new();
         let mut paths = fast_full();
         let mut gap_at = |millis: u64, sample: f64| {
             (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(9 * MSS), rate(sample));
@@ -276,7 +331,7 @@ mod tests {
         let paths = view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 10), subflow(2, 100, 10, 0)]);
         assert!((gap(&paths, 2) - 70.0 / 3.0).abs() < 1e-9);
         assert!((gap(&paths, 1) - 10.0).abs() < 1e-9);
-        let mut scheduler = Arrival::new();
+        let mut scheduler = ArrivalOrder::new();
         assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(2, 23));
         let mut open = paths;
         open.subflows[1].in_flight = Bytes::ZERO;
@@ -288,7 +343,7 @@ mod tests {
         let mut paths = view([subflow(0, 20, 50, 40), subflow(1, 60, 10, 9)]);
         // 40 at 500 a second: 80 ms, 70 until they arrive; the other's 9 at 300 are within 60, 30 until they arrive.
         (paths.subflows[0].delivery_rate, paths.subflows[1].delivery_rate) = (rate(500.0), rate(300.0));
-        let mut scheduler = Arrival::new();
+        let mut scheduler = ArrivalOrder::new();
         assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
         assert!(gap_of(&scheduler, 1).abs() < 1e-9);
         // 167 (0.07 - 0.03), by its window.
@@ -309,11 +364,11 @@ mod tests {
     fn one_that_was_never_heard_is_tried_first_and_of_equals_the_faster() {
         let mut paths = fast_full();
         (paths.subflows[1].srtt, paths.subflows[1].min_rtt) = (None, Duration::MAX);
-        assert_eq!(Arrival::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
         // 60 - 10 and 80 - 30 ms until they arrive.
         let mut paths = view([subflow(0, 80, 10, 0), subflow(1, 60, 10, 0)]);
         (paths.subflows[0].min_rtt, paths.subflows[1].min_rtt) = (Duration::from_millis(60), Duration::from_millis(20));
-        assert_eq!(Arrival::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
     }
 
     #[test]
@@ -324,15 +379,15 @@ mod tests {
         queue.on_copy_ended(segments(0, 1), SubflowId(0), false);
         queue.on_copy_ended(segments(1, 2), SubflowId(0), false);
         // Two lost and eight unsent before it.
-        assert_eq!(Arrival::new().pick(Time::ZERO, &fast_full(), &queue), send(1, 10));
+        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &fast_full(), &queue), send(1, 10));
         let mut open = fast_full();
         open.subflows[0].in_flight = Bytes::ZERO;
-        assert_eq!(Arrival::new().pick(Time::ZERO, &open, &queue), send(0, 0));
+        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &open, &queue), send(0, 0));
     }
 
     #[test]
     fn it_waits_where_the_gap_reaches_beyond_data_or_window() {
-        let mut scheduler = Arrival::new();
+        let mut scheduler = ArrivalOrder::new();
         for queue in [queue(10, 100), queue(100, 10)] {
             assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue), Choice::Wait);
             assert_eq!(scheduler.reason(), GAP_TOO_LONG);
@@ -345,7 +400,7 @@ mod tests {
 
     #[test]
     fn whoever_is_given_an_id_anew_inherits_nothing() {
-        let mut scheduler = Arrival::new();
+        let mut scheduler = ArrivalOrder::new();
         let mut paths = fast_full();
         (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(9 * MSS), rate(100.0));
         scheduler.pick(Time::ZERO, &paths, &queue(1, 1));
