@@ -64,7 +64,7 @@ fn a_slow_path_beside_a_lossy_fast_one_costs_nothing_where_the_scheduler_minds_t
     let links = [("52Mbit", "10ms", "50packets", "loss = \"0.05%\""), ("21Mbit", "40ms", "100packets", "")];
     let buffers = "cc = \"cubic\"\nsend-buffer = \"256KiB\"\nreceive-buffer = \"256KiB\"";
     let alone = goodput(&links[..1], buffers);
-    for scheduler in ["ecf", "blest"] {
+    for scheduler in ["ecf", "blest", "arrival-order"] {
         let both = goodput(&links, &format!("{buffers}\nscheduler = \"{scheduler}\""));
         assert!(both > 0.97 * alone, "{scheduler}: {both:.1} Mbit/s over both, {alone:.1} over the fast one alone");
     }
@@ -76,7 +76,7 @@ fn the_order_of_paths_means_nothing() {
     let fast = ("40Mbit", "10ms", "100packets", "");
     // One run is a matter of chance: which packet meets the full queue.
     let delays = ["97ms", "99ms", "101ms", "103ms"];
-    for scheduler in ["minrtt", "stms-a"] {
+    for scheduler in ["minrtt", "stms-a", "arrival-order"] {
         let connection =
             format!("cc = \"cubic\"\nscheduler = \"{scheduler}\"\nsend-buffer = \"1MiB\"\nreceive-buffer = \"1MiB\"");
         let slow = |delay: &'static str| ("20Mbit", delay, "200packets", "");
@@ -91,7 +91,9 @@ fn the_order_of_paths_means_nothing() {
 fn a_path_whose_round_trip_rose_for_a_while_is_used_again() {
     let passing = "schedule = [{ at = \"2s\", delay = \"500ms\" }, { at = \"7s\", delay = \"20ms\" }]";
     let links = |more| [("20Mbit", "10ms", "50packets", ""), ("20Mbit", "20ms", "100packets", more)];
-    for (scheduler, buffer) in [("ecf", "256KiB"), ("stms-c", "256KiB"), ("blest", "512KiB")] {
+    for (scheduler, buffer) in
+        [("ecf", "256KiB"), ("stms-c", "256KiB"), ("blest", "512KiB"), ("arrival-order", "256KiB")]
+    {
         let connection = format!(
             "cc = \"cubic\"\nscheduler = \"{scheduler}\"\nsend-buffer = \"{buffer}\"\nreceive-buffer = \"{buffer}\""
         );
@@ -166,4 +168,48 @@ fn with_rescue_nobody_waits_for_a_path_that_is_far_slower() {
         let said = format!("{file}, {scheduler}: alone {alone:.2} s, without {without:.2} s, with rescue {with:.2} s");
         assert!(without > 1.4 * alone && with < 1.6 * alone && with < without / 1.4, "{said}");
     }
+}
+
+/// Mean delay of data that waits for earlier data, seconds, and goodput in Mbit/s.
+fn disorder(links: &[Link<'_>], connection: &str) -> (f64, f64) {
+    let report = report("duration = \"30s\"\nwarmup = \"5s\"\nsample = \"100ms\"", links, connection);
+    (report.connections[0].measures.unwrap().out_of_order_delay_s.mean.unwrap(), report.goodput_bps / 1e6)
+}
+
+#[test]
+fn arrival_order_causes_less_than_half_of_the_disorder_of_stms() {
+    let fast = ("30Mbit", "10ms", "50ms", "loss = \"0.01%\"");
+    let slow = |delay| ("30Mbit", delay, "500ms", "loss = \"0.01%\"");
+    for links in [vec![fast, slow("100ms")], vec![fast, slow("30ms"), slow("60ms"), slow("100ms")]] {
+        let with = |scheduler: &str| {
+            let buffers = "send-buffer = \"4MB\"\nreceive-buffer = \"4MB\"";
+            disorder(&links, &format!("cc = \"cubic\"\nscheduler = \"{scheduler}\"\n{buffers}"))
+        };
+        let (ours, stms_a, stms_c) = (with("arrival-order"), with("stms-a"), with("stms-c"));
+        assert!(ours.0 < 0.5 * stms_a.0.min(stms_c.0), "{ours:?}, {stms_a:?}, {stms_c:?}: {} paths", links.len());
+        // Single runs differ by two per cent.
+        assert!(ours.1 > 0.97 * stms_a.1.max(stms_c.1), "{ours:?}, {stms_a:?}, {stms_c:?}: {} paths", links.len());
+    }
+}
+
+/// The fast path's queue makes it the slower one, many times a second.
+#[test]
+fn arrival_order_follows_paths_that_change_places() {
+    let path = ("30Mbit", "10ms", "50ms", "loss = \"0.01%\"");
+    let links = [path, ("30Mbit", "20ms", "500ms", "loss = \"0.01%\"")];
+    let with = |scheduler: &str| {
+        let buffers = "send-buffer = \"208kB\"\nreceive-buffer = \"208kB\"";
+        goodput(&links, &format!("cc = \"cubic\"\nscheduler = \"{scheduler}\"\n{buffers}"))
+    };
+    let (ours, stms) = (with("arrival-order"), with("stms-a"));
+    assert!(ours > 1.15 * stms, "{ours:.1} Mbit/s, {stms:.1} with stms-a");
+}
+
+/// While the window is held up nothing is sent, and the rates of that time are not what paths can do.
+#[test]
+fn arrival_order_does_not_fill_a_thin_path_while_repairs_hold_up_a_fast_one() {
+    let links = [("80Mbit", "20ms", "200ms", "loss = \"1%\""), ("1Mbit", "90ms", "80ms", "")];
+    let connection = "cc = \"bbr\"\nscheduler = \"arrival-order\"\nsend-buffer = \"1MB\"\nreceive-buffer = \"1MB\"";
+    let (alone, both) = (goodput(&links[..1], connection), goodput(&links, connection));
+    assert!(both > 0.97 * alone, "{both:.1} Mbit/s over both, {alone:.1} over the fast one alone");
 }
