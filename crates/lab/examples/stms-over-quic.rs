@@ -1,9 +1,9 @@
-//! STMS-A over the QUIC transport on links that are emulated in real time, beside the default scheduler and the fast path
+//! STMS-A and `arrival-order` over the QUIC transport on links that are emulated in real time, beside the default scheduler and the fast path
 //! alone, and the same scenarios in the simulator, with the transport's acknowledgements and pacing. Paths of 30 Mbit/s with
 //! 0.01% loss; the first has a round trip of 20 ms and a queue of 30 kB, the others a queue of 500 ms: the setting of
 //! `docs/stms.md`.
 //!
-//! `cargo run --release -p manypath-lab --example stms-over-quic -- [SECONDS] [SEEDS] [CC]` takes 18 runs of SECONDS a seed.
+//! `cargo run --release -p manypath-lab --example stms-over-quic -- [SECONDS] [SEEDS] [CC]` takes 24 runs of SECONDS a seed.
 //! It needs an idle machine: real time is what it measures.
 #![allow(clippy::print_stdout)] // it is what the program is for
 
@@ -80,13 +80,16 @@ fn main() -> Result<(), Failure> {
     let (seconds, seeds) = (number(15)?, u64::from(number(1)?));
     let effort = Effort { seconds, seeds, cc: words.next().unwrap_or_else(|| "cubic".to_owned()) };
     println!("Goodput in Mbit/s over QUIC (in the simulator), {seconds} s, {seeds} seeds, {}", effort.cc);
-    println!("| round trips (ms) | host buffers | fast path alone | minrtt | stms-a | stms-a / fast path alone |");
-    println!("|---|---|---|---|---|---|");
+    println!(
+        "| round trips (ms) | host buffers | fast path alone | minrtt | stms-a | arrival-order | stms-a / fast path alone |"
+    );
+    println!("|---|---|---|---|---|---|---|");
     for case in &CASES {
         let trips: Vec<String> = case.delays.iter().map(|delay| (delay * 2).to_string()).collect();
         let mut row = format!("| {} | {} |", trips.join(", "), case.buffer);
         let mut over_quic = Vec::new();
-        for (paths, scheduler) in [(1, "minrtt"), (case.delays.len(), "minrtt"), (case.delays.len(), "stms-a")] {
+        let all = case.delays.len();
+        for (paths, scheduler) in [(1, "minrtt"), (all, "minrtt"), (all, "stms-a"), (all, "arrival-order")] {
             let text = scenario(case, paths, scheduler, &effort);
             let (quic, sim) = (goodput(&Quic, &text, &effort)?, goodput(&Simulator, &text, &effort)?);
             // Writing to a string cannot fail.

@@ -18,14 +18,19 @@
 //! So the fastest is not who has the smallest round-trip time but who arrives first now, and with several subflows each counts for the
 //! time that it is ahead. Lost data goes first, as in STMS: a gap that is shorter than all that was lost begins with it.
 //!
-//! It waits when every subflow that has room has a gap that reaches beyond the unsent data or the window. The one that arrives first
-//! never waits.
+//! What a subflow is given it keeps, whatever becomes of its rate. So one that is paced is given more only while it has little queued, as
+//! in [`rate_based`](crate::rate_based) (MPCC s6).
+//!
+//! It waits when every subflow that has room, and little queued, has a gap that reaches beyond the unsent data or the window. The one
+//! that arrives first never waits for another.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::bandwidth;
 use crate::queue::Queue;
+use crate::rate_based;
 use crate::reason;
+use crate::rescue::Rescue;
 use crate::scheduler::{Choice, Scheduler};
 use crate::stms::{GAP_TOO_LONG, behind, wait};
 
@@ -95,9 +100,18 @@ struct Due {
     rate: f64,
 }
 
+/// Parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Whether a subflow with nothing to send carries copies of what a much slower one holds (`rescue.rs`).
+    pub rescue: bool,
+}
+
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct ArrivalOrder {
+    config: Config,
+    rescue: Rescue,
     /// By subflow.
     deliveries: Vec<Delivery>,
     /// By subflow: its gap when the last decision was taken, in segments of the subflow that arrives first.
@@ -111,9 +125,11 @@ pub struct ArrivalOrder {
 }
 
 impl ArrivalOrder {
-    /// A scheduler that has measured nothing yet.
-    pub const fn new() -> Self {
+    /// A scheduler with these parameters that has measured nothing yet.
+    pub const fn new(config: Config) -> Self {
         Self {
+            config,
+            rescue: Rescue::NONE,
             deliveries: Vec::new(),
             gaps: Vec::new(),
             order: Vec::new(),
@@ -157,7 +173,7 @@ impl ArrivalOrder {
             self.ahead = Bytes::from_f64(gap);
         }
         for due in &self.order {
-            let Some(subflow) = view.get(due.id).filter(|subflow| subflow.has_room()) else { continue };
+            let Some(subflow) = view.get(due.id).filter(|subflow| may_take(subflow)) else { continue };
             let gap = self.gaps[due.id.index()];
             if let Some(range) = behind(queue, gap, first.mss, subflow.mss) {
                 self.reason =
@@ -169,24 +185,36 @@ impl ArrivalOrder {
     }
 }
 
-impl Default for ArrivalOrder {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Whether a subflow has room and little queued.
+fn may_take(subflow: &SubflowView) -> bool {
+    subflow.has_room() && rate_based::Config::default().is_available(subflow)
 }
 
 impl Scheduler for ArrivalOrder {
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
-        let choice = if queue.has_pending() { self.choose(now, view, queue) } else { Choice::Wait };
-        if choice == Choice::Wait {
-            let idle = queue.has_pending() && view.usable().any(SubflowView::has_room);
-            self.reason = if idle { GAP_TOO_LONG } else { reason::of_wait(queue) };
+        let choice = if queue.has_pending() {
+            self.rescue.on_pending(queue);
+            self.choose(now, view, queue)
+        } else if self.config.rescue {
+            self.rescue.choose(now, view, queue, may_take)
+        } else {
+            Choice::Wait
+        };
+        match choice {
+            Choice::Duplicate { .. } => self.reason = reason::RESCUE,
+            Choice::Wait if queue.has_pending() && view.usable().any(may_take) => self.reason = GAP_TOO_LONG,
+            Choice::Wait => self.reason = reason::of_wait(queue),
+            _ => {}
         }
         choice
     }
 
     fn looks_ahead(&self, _view: &View) -> Bytes {
         self.ahead
+    }
+
+    fn asks_at(&self) -> Option<Time> {
+        self.rescue.due()
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {
@@ -226,7 +254,7 @@ mod tests {
     }
 
     fn gap(view: &View, id: u32) -> f64 {
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         scheduler.pick(Time::ZERO, view, &queue(1, 1));
         gap_of(&scheduler, id)
     }
@@ -239,7 +267,7 @@ mod tests {
     #[test]
     fn the_first_to_arrive_has_the_front_and_others_what_is_behind_it() {
         // 500 (0.03 - 0.01).
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue(100, 100)), send(1, 10));
         assert_eq!(scheduler.reason(), "behind what arrives before");
         assert!((gap_of(&scheduler, 1) - 10.0).abs() < 1e-9);
@@ -278,7 +306,7 @@ mod tests {
 
     #[test]
     fn samples_that_little_to_send_limited_do_not_lengthen_a_way_beyond_what_was_measured() {
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         let mut paths = fast_full();
         let mut gap_at = |millis: u64, which: usize, flight: u64, sample: f64, srtt: u64| {
             let subflow = &mut paths.subflows[which];
@@ -310,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_for_two_round_trips() {
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         let mut paths = fast_full();
         let mut gap_at = |millis: u64, sample: f64| {
             (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(9 * MSS), rate(sample));
@@ -331,7 +359,7 @@ mod tests {
         let paths = view([subflow(0, 20, 10, 10), subflow(1, 60, 10, 10), subflow(2, 100, 10, 0)]);
         assert!((gap(&paths, 2) - 70.0 / 3.0).abs() < 1e-9);
         assert!((gap(&paths, 1) - 10.0).abs() < 1e-9);
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(2, 23));
         let mut open = paths;
         open.subflows[1].in_flight = Bytes::ZERO;
@@ -343,7 +371,7 @@ mod tests {
         let mut paths = view([subflow(0, 20, 50, 40), subflow(1, 60, 10, 9)]);
         // 40 at 500 a second: 80 ms, 70 until they arrive; the other's 9 at 300 are within 60, 30 until they arrive.
         (paths.subflows[0].delivery_rate, paths.subflows[1].delivery_rate) = (rate(500.0), rate(300.0));
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
         assert!(gap_of(&scheduler, 1).abs() < 1e-9);
         // 167 (0.07 - 0.03), by its window.
@@ -361,14 +389,40 @@ mod tests {
     }
 
     #[test]
+    fn a_paced_subflow_is_given_no_more_than_a_tenth_of_a_round_trip() {
+        // 500 segments a second and 20 ms: a segment.
+        let mut paths = view([subflow(0, 20, 100, 0), subflow(1, 60, 10, 10)]);
+        paths.subflows[0].pacing = Some(rate(500.0));
+        let mut scheduler = ArrivalOrder::new(Config::default());
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), send(0, 0));
+        paths.subflows[0].queued = Bytes::new(MSS);
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), Choice::Wait);
+    }
+
+    #[test]
+    fn with_nothing_else_to_send_it_copies_where_that_is_wanted() {
+        let mut queue = queue(1, 1);
+        queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(1));
+        let paths = view([subflow(0, 20, 10, 0), subflow(1, 90, 10, 1)]);
+        let after = Time::from_millis(20);
+        let copy = Choice::Duplicate { subflow: SubflowId(0), range: segments(0, 1), penalise: None };
+        for (rescue, wanted) in [(false, Choice::Wait), (true, copy)] {
+            let mut scheduler = ArrivalOrder::new(Config { rescue });
+            assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue), Choice::Wait);
+            assert_eq!(scheduler.asks_at(), rescue.then_some(after));
+            assert_eq!(scheduler.pick(after, &paths, &queue), wanted);
+        }
+    }
+
+    #[test]
     fn one_that_was_never_heard_is_tried_first_and_of_equals_the_faster() {
         let mut paths = fast_full();
         (paths.subflows[1].srtt, paths.subflows[1].min_rtt) = (None, Duration::MAX);
-        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        assert_eq!(ArrivalOrder::new(Config::default()).pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
         // 60 - 10 and 80 - 30 ms until they arrive.
         let mut paths = view([subflow(0, 80, 10, 0), subflow(1, 60, 10, 0)]);
         (paths.subflows[0].min_rtt, paths.subflows[1].min_rtt) = (Duration::from_millis(60), Duration::from_millis(20));
-        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
+        assert_eq!(ArrivalOrder::new(Config::default()).pick(Time::ZERO, &paths, &queue(100, 100)), send(1, 0));
     }
 
     #[test]
@@ -379,15 +433,15 @@ mod tests {
         queue.on_copy_ended(segments(0, 1), SubflowId(0), false);
         queue.on_copy_ended(segments(1, 2), SubflowId(0), false);
         // Two lost and eight unsent before it.
-        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &fast_full(), &queue), send(1, 10));
+        assert_eq!(ArrivalOrder::new(Config::default()).pick(Time::ZERO, &fast_full(), &queue), send(1, 10));
         let mut open = fast_full();
         open.subflows[0].in_flight = Bytes::ZERO;
-        assert_eq!(ArrivalOrder::new().pick(Time::ZERO, &open, &queue), send(0, 0));
+        assert_eq!(ArrivalOrder::new(Config::default()).pick(Time::ZERO, &open, &queue), send(0, 0));
     }
 
     #[test]
     fn it_waits_where_the_gap_reaches_beyond_data_or_window() {
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         for queue in [queue(10, 100), queue(100, 10)] {
             assert_eq!(scheduler.pick(Time::ZERO, &fast_full(), &queue), Choice::Wait);
             assert_eq!(scheduler.reason(), GAP_TOO_LONG);
@@ -400,7 +454,7 @@ mod tests {
 
     #[test]
     fn whoever_is_given_an_id_anew_inherits_nothing() {
-        let mut scheduler = ArrivalOrder::new();
+        let mut scheduler = ArrivalOrder::new(Config::default());
         let mut paths = fast_full();
         (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(9 * MSS), rate(100.0));
         scheduler.pick(Time::ZERO, &paths, &queue(1, 1));

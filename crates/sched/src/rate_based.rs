@@ -35,7 +35,7 @@ impl Default for Config {
 impl Config {
     /// MPCC s6: the subflow has less than the share of a round trip's packets queued. Before the first RTT sample a
     /// round trip holds nothing: one segment at a time.
-    fn is_available(&self, subflow: &SubflowView) -> bool {
+    pub(crate) fn is_available(&self, subflow: &SubflowView) -> bool {
         let Some(rate) = subflow.pacing else { return true };
         let round_trip = subflow.srtt.map_or(Bytes::ZERO, |srtt| rate * srtt);
         subflow.queued.is_zero() || subflow.queued.as_f64() < self.share * round_trip.as_f64()

@@ -2,7 +2,7 @@
 
 use manypath_core::{AlgorithmSpec, Duration, Parameter, Params, SpecError, Status};
 
-use crate::arrival_order::ArrivalOrder;
+use crate::arrival_order::{self, ArrivalOrder};
 use crate::backup::{self, Backup};
 use crate::blest::{self, Blest};
 use crate::daps::{self, Daps};
@@ -145,10 +145,10 @@ static ALGORITHMS: &[Algorithm] = &[
     },
     Algorithm {
         name: "arrival-order",
-        parameters: &[],
+        parameters: &[RESCUE],
         citation: "Manypath; STMS algorithm 1 with predicted arrivals",
         status: Status::Experimental,
-        build: |_| Ok(Box::new(ArrivalOrder::new())),
+        build: |params| Ok(Box::new(ArrivalOrder::new(arrival_order::Config { rescue: params.switch("rescue")? }))),
     },
     Algorithm {
         name: "blest",

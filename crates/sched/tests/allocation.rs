@@ -6,7 +6,7 @@ use manypath_sched::{Choice, Content, DataAck, Queue, Scheduler, algorithms, cre
 /// Every scheduler, and those with a parameter that changes what they do.
 fn names() -> impl Iterator<Item = &'static str> {
     let all = algorithms().iter().map(|algorithm| algorithm.name);
-    all.chain(["minrtt:rescue=on", "rate-based:rescue=on"])
+    all.chain(["minrtt:rescue=on", "rate-based:rescue=on", "arrival-order:rescue=on"])
 }
 
 const HEADER: u64 = 26;

@@ -14,7 +14,7 @@ use manypath_sched::{Choice, Content, DataAck, Queue, Scheduler, algorithms, cre
 /// Every scheduler, and those with a parameter that changes what they do.
 fn names() -> impl Iterator<Item = &'static str> {
     let all = algorithms().iter().map(|algorithm| algorithm.name);
-    all.chain(["minrtt:rescue=on", "rate-based:rescue=on"])
+    all.chain(["minrtt:rescue=on", "rate-based:rescue=on", "arrival-order:rescue=on"])
 }
 
 const HEADER: u64 = 30;
@@ -262,7 +262,7 @@ fn copies_are_made_by_those_whose_rule_it_is() {
         session.run();
         let (copies, penalties) = (session.copies, session.penalties);
         match name {
-            "minrtt:rescue=on" | "rate-based:rescue=on" => {
+            "minrtt:rescue=on" | "rate-based:rescue=on" | "arrival-order:rescue=on" => {
                 assert!(copies > 0 && penalties == 0, "{name}: {copies} {penalties}")
             }
             "minrtt-pr" => assert!(copies > 0 && penalties > 0, "{copies} {penalties}"),
