@@ -78,7 +78,7 @@ struct Setting {
 
 const DEFAULT: &str = "connection.scheduler=minrtt-pr";
 const STMS: &str = "connection.scheduler=stms-a";
-const NAMES: [&str; 4] = ["minrtt-pr", "ecf", "stms-c", "stms-a"];
+const NAMES: [&str; 5] = ["minrtt-pr", "ecf", "stms-c", "stms-a", "arrival-order"];
 /// How much of what both paths carry alone counts as all of it (line b).
 const NEARLY_ALL: f64 = 0.9;
 const QUEUES_KB: [u32; 12] = [6, 12, 20, 30, 40, 50, 60, 90, 120, 150, 200, 300];
@@ -104,7 +104,7 @@ impl Setting {
                 let [order, scheduling, delay] = delays(&reports);
                 let goodput = goodput(&reports);
                 println!(
-                    "a. {name:9} {transport:4} from {warmup:3}: out of order {order:6.1}, without repairs {scheduling:5.1}, \
+                    "a. {name:13} {transport:4} from {warmup:3}: out of order {order:6.1}, without repairs {scheduling:5.1}, \
                      write to delivery {delay:6.1}, goodput {goodput:.2}"
                 );
             }
@@ -135,7 +135,7 @@ impl Setting {
                     }
                 }
                 let enough = enough.map_or("none of them".to_owned(), |queue| format!("{queue} kB"));
-                println!("b. host {host:5}, {name:9}: 90% of the sum from {enough} of fast queue; shares by kB{line}");
+                println!("b. host {host:5}, {name:13}: 90% of the sum from {enough} of fast queue; shares by kB{line}");
             }
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Setting {
                 let scheduler = format!("connection.scheduler={name}");
                 let (fast, slow) = (format!("link.fast.{RANDOM}"), format!("link.slow.{RANDOM}"));
                 let goodput = self.goodput(host, &[&scheduler, &fast, &slow])?;
-                println!("e. host {host}, random rates, {name:9}: {goodput:.2}");
+                println!("e. host {host}, random rates, {name:13}: {goodput:.2}");
             }
         }
         Ok(())
