@@ -203,6 +203,9 @@ impl Scheduler for ArrivalOrder {
         match choice {
             Choice::Duplicate { .. } => self.reason = reason::RESCUE,
             Choice::Wait if queue.has_pending() && view.usable().any(may_take) => self.reason = GAP_TOO_LONG,
+            Choice::Wait if queue.has_pending() && view.usable().any(SubflowView::has_room) => {
+                self.reason = rate_based::ENOUGH_QUEUED;
+            }
             Choice::Wait => self.reason = reason::of_wait(queue),
             _ => {}
         }
@@ -397,6 +400,7 @@ mod tests {
         assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), send(0, 0));
         paths.subflows[0].queued = Bytes::new(MSS);
         assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), Choice::Wait);
+        assert_eq!(scheduler.reason(), "enough queued on every subflow with room");
     }
 
     #[test]

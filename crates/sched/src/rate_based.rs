@@ -17,6 +17,9 @@ use crate::reason;
 use crate::rescue::Rescue;
 use crate::scheduler::{Choice, Scheduler};
 
+/// Why it waits while a subflow has room.
+pub(crate) const ENOUGH_QUEUED: &str = "enough queued on every subflow with room";
+
 /// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
@@ -72,9 +75,7 @@ impl Scheduler for RateBased {
         };
         self.reason = match choice {
             Choice::Duplicate { .. } => reason::RESCUE,
-            Choice::Wait if queue.has_pending() && view.usable().any(SubflowView::has_room) => {
-                "enough queued on every subflow with room"
-            }
+            Choice::Wait if queue.has_pending() && view.usable().any(SubflowView::has_room) => ENOUGH_QUEUED,
             Choice::Wait => reason::of_wait(queue),
             _ => "lowest RTT with room and little queued",
         };

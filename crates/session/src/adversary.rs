@@ -395,7 +395,7 @@ fn impatient() -> impl Strategy<Value = Plan> {
 }
 
 /// Schedulers with other parameters than their defaults.
-const RESCUED: [&str; 2] = ["minrtt:rescue=on", "rate-based:rescue=on"];
+const RESCUED: [&str; 3] = ["minrtt:rescue=on", "rate-based:rescue=on", "arrival-order:rescue=on"];
 
 fn named(all: impl Iterator<Item = &'static str>, more: &[&'static str]) -> Vec<&'static str> {
     all.chain(more.iter().copied()).collect()
