@@ -340,6 +340,16 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_that_is_larger_counts_whatever_limited_it() {
+        let mut paths = fast_full();
+        let slow = &mut paths.subflows[1];
+        (slow.in_flight, slow.cwnd) = (Bytes::new(30 * MSS), Bytes::new(40 * MSS));
+        (slow.delivery_rate, slow.rate_app_limited) = (rate(300.0), true);
+        // 30 at 300 a second: 500 (0.07 - 0.01).
+        assert!((gap(&paths, 1) - 30.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_rate_counts_for_two_round_trips() {
         let mut scheduler = ArrivalOrder::new(Config::default());
         let mut paths = fast_full();
@@ -415,6 +425,7 @@ mod tests {
             assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue), Choice::Wait);
             assert_eq!(scheduler.asks_at(), rescue.then_some(after));
             assert_eq!(scheduler.pick(after, &paths, &queue), wanted);
+            assert_eq!(scheduler.reason() == reason::RESCUE, rescue);
         }
     }
 
