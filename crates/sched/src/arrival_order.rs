@@ -19,7 +19,7 @@
 //! time that it is ahead. Lost data goes first, as in STMS: a gap that is shorter than all that was lost begins with it.
 //!
 //! What a subflow is given it keeps, whatever becomes of its rate. So one that is paced is given more only while it has little queued, as
-//! in [`rate_based`](crate::rate_based) (MPCC s6).
+//! in [`rate_based`] (MPCC s6).
 //!
 //! It waits when every subflow that has room, and little queued, has a gap that reaches beyond the unsent data or the window. The one
 //! that arrives first never waits for another.
@@ -240,20 +240,11 @@ mod tests {
     use manypath_core::Rate;
 
     use super::*;
-    use crate::testing::{MSS, queue, segments, send, subflow, view};
+    use crate::testing::{MSS, gap_of, queue, segments, send, subflow, view};
 
     /// So many segments a second.
     fn rate(segments: f64) -> Rate {
         Rate::from_bps(segments * 8.0 * MSS as f64)
-    }
-
-    fn gap_of(scheduler: &ArrivalOrder, id: u32) -> f64 {
-        let mut gap = f64::NAN;
-        scheduler.inspect(SubflowId(id), &mut |name, value| {
-            assert_eq!(name, "gap_segments");
-            gap = value;
-        });
-        gap
     }
 
     fn gap(view: &View, id: u32) -> f64 {

@@ -3,7 +3,7 @@
 use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId, SubflowId, SubflowView, View};
 
 use crate::queue::{Content, Queue};
-use crate::scheduler::Choice;
+use crate::scheduler::{Choice, Scheduler};
 
 /// What a record adds to its payload in these tests.
 pub(crate) const HEADER: u64 = 30;
@@ -42,4 +42,14 @@ pub(crate) fn segments(start: u64, end: u64) -> DataRange {
 /// The decision to send segment `segment` on subflow `id`.
 pub(crate) fn send(id: u32, segment: u64) -> Choice {
     Choice::Send { subflow: SubflowId(id), range: segments(segment, segment + 1) }
+}
+
+/// The gap of subflow `id`, in segments.
+pub(crate) fn gap_of(scheduler: &dyn Scheduler, id: u32) -> f64 {
+    let mut gap = f64::NAN;
+    scheduler.inspect(SubflowId(id), &mut |name, value| {
+        assert_eq!(name, "gap_segments");
+        gap = value;
+    });
+    gap
 }

@@ -1,19 +1,10 @@
 use super::adaptation::Config;
 use super::*;
-use crate::testing::{MSS, queue, segments, send, subflow, view};
+use crate::testing::{MSS, gap_of, queue, segments, send, subflow, view};
 use manypath_core::{Bytes, Duration, Rate, SubflowState};
 
 fn stms_a(gap: f64) -> Stms {
     Stms::adapted(Config { gap, ..Config::default() })
-}
-
-fn gap_of(scheduler: &Stms, id: u32) -> f64 {
-    let mut gap = f64::NAN;
-    scheduler.inspect(SubflowId(id), &mut |name, value| {
-        assert_eq!(name, "gap_segments");
-        gap = value;
-    });
-    gap
 }
 
 /// The fast subflow is full, the slow one has room.
