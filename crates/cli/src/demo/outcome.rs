@@ -141,10 +141,14 @@ pub(crate) fn versus_sum(outcomes: &[Outcome], both: &Outcome) -> Option<f64> {
 /// The table, and below it how capacity was computed and how exact the links were.
 pub(crate) fn table(outcomes: &[Outcome]) -> String {
     let mut out = String::new();
+    // Names with parameters may be long.
+    let width =
+        |least: usize, name: fn(&Outcome) -> &str| outcomes.iter().map(|o| name(o).len()).fold(least, usize::max);
+    let (cc, sched) = (width(13, |o| &o.cc), width(20, |o| &o.sched));
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "{:13} {:20} {:11} {:>7} {:>15} {:>9} {:>9} {:>13}  sha256",
+        "{:cc$} {:sched$} {:11} {:>7} {:>15} {:>9} {:>9} {:>13}  sha256",
         "controller", "scheduler", "paths", "time s", "goodput Mbit/s", "of links", "vs sum", "retransmitted"
     );
     for o in outcomes {
@@ -153,7 +157,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
         let again = 100.0 * o.retransmitted_bytes as f64 / o.bytes.max(1) as f64;
         let _ = writeln!(
             out,
-            "{:13} {:20} {:11} {:7.1} {:15.1} {:9.2} {:>9} {:12.2}%  {}",
+            "{:cc$} {:sched$} {:11} {:7.1} {:15.1} {:9.2} {:>9} {:12.2}%  {}",
             o.cc,
             o.sched,
             o.path_names(),
@@ -288,6 +292,16 @@ pub(crate) mod tests {
         assert!(table.contains("wifi + lte"), "{table}");
         assert!(table.contains("1.00%  ok"), "{table}");
         assert!(table.contains("0.20% off"), "{table}");
+    }
+
+    #[test]
+    fn columns_stay_below_their_heads_whatever_names_are_long() {
+        let mut runs = [outcome("lia", vec!["wifi"], 40.0), outcome("mpcc-latency:omega=0.1", vec!["wifi"], 40.0)];
+        runs[0].sched = "arrival-order:rescue=on".to_owned();
+        let table = table(&runs);
+        let mut lines = table.lines();
+        let column = lines.next().unwrap().find("paths");
+        assert!(lines.take(2).all(|line| line.find("wifi") == column), "{table}");
     }
 
     #[test]
