@@ -146,15 +146,8 @@ async fn attempt(
     };
     let part = opened.with_context(|| format!("cannot write {}", shown(file.display())))?;
     let connection = tokio::select! {
-        connection = args.client.connect(&args.target.host, &args.algorithms, trace) => connection,
-        () = interrupt.wait() => Err(anyhow!("interrupted")),
-    };
-    let connection = match connection {
-        Ok(connection) => connection,
-        Err(error) => {
-            part.0.keep()?;
-            return Err(error);
-        }
+        connection = args.client.connect(&args.target.host, &args.algorithms, trace) => connection?,
+        () = interrupt.wait() => bail!("interrupted"),
     };
     let outcome = fetch(args, file, part, &connection, interrupt, known).await;
     known.stats = Some(connection.stats());
@@ -174,17 +167,10 @@ async fn fetch(
     let started = *known.started.insert(Instant::now());
     let (mut arriving, mut hasher, have) = part;
     let request = Request { path: &args.target.path, have, hash: Hash::of(&hasher), limit_ms: 0 };
-    let asked = tokio::select! {
-        asked = request.send(connection) => asked,
-        error = args.client.unheard(connection) => Err(error),
-        () = interrupt.wait() => Err(anyhow!("interrupted")),
-    };
-    let answer = match asked {
-        Ok(answer) => answer,
-        Err(error) => {
-            arriving.keep()?;
-            return Err(error);
-        }
+    let answer = tokio::select! {
+        answer = request.send(connection) => answer?,
+        error = args.client.unheard(connection) => return Err(error),
+        () = interrupt.wait() => bail!("interrupted"),
     };
     (known.size, known.resumed_from) = (Some(answer.size), Some(answer.from));
     if answer.from == 0 {
@@ -217,7 +203,6 @@ async fn fetch(
     if let Err(error) = transfer::same_hash(written.hash, end.hash) {
         let mut spoiled = written.sink;
         spoiled.restart()?;
-        spoiled.keep()?;
         return Err(error.into());
     }
     if written.length != answer.size {

@@ -208,7 +208,7 @@ impl Service {
         if end.length != size || end.hash != written.hash {
             // What is there is not the beginning of the file: a later attempt must not build on it.
             let spoiled = written.sink;
-            blocking(move || restart(spoiled).and_then(|spoiled| spoiled.keep().map_err(StoreError::from))).await??;
+            blocking(move || restart(spoiled).map(drop)).await??;
             return Err(Failure::Refused("what arrived is not what was sent: try again", Refusal::Corrupt));
         }
         let complete = written.sink;

@@ -21,13 +21,15 @@ pub(crate) fn is_part(name: &OsStr) -> bool {
     name.as_encoded_bytes().to_ascii_lowercase().ends_with(SUFFIX.as_bytes())
 }
 
-/// An incomplete file, locked against other transfers.
+/// An incomplete file, locked against other transfers. Nothing is left of one in which nothing has arrived, wherever the
+/// transfer breaks off.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     dir: Dir,
     name: OsString,
     part: OsString,
     file: File,
+    complete: bool,
 }
 
 impl Arriving {
@@ -67,11 +69,13 @@ impl Arriving {
         if (held.dev(), held.ino()) != (named.dev(), named.ino()) {
             return Err(StoreError::Busy);
         }
+        let arriving = Self { dir, name: name.to_owned(), part, file, complete: false };
         // As private as the file that it will replace, before anything is in it.
-        if let Ok(old) = dir.metadata(name) {
-            file.set_permissions(Permissions::from_mode(cap_std::fs::MetadataExt::mode(&old) & 0o777))?;
+        if let Ok(old) = arriving.dir.metadata(name) {
+            let mode = cap_std::fs::MetadataExt::mode(&old) & 0o777;
+            arriving.file.set_permissions(Permissions::from_mode(mode))?;
         }
-        Ok(Self { dir, name: name.to_owned(), part, file })
+        Ok(arriving)
     }
 
     /// Hashes what is there of an earlier attempt; more than `limit` bytes are not of the same file and are forgotten. Reads
@@ -91,9 +95,10 @@ impl Arriving {
     }
 
     /// Makes the part the file: durable first, then visible.
-    pub(crate) fn commit(self) -> Result<(), StoreError> {
+    pub(crate) fn commit(mut self) -> Result<(), StoreError> {
         self.file.sync_all()?;
         self.dir.rename(&self.part, &self.dir, &self.name)?;
+        self.complete = true;
         // The rename itself is durable only when the folder is. Some file systems cannot sync one, and need not.
         if let Err(error) = self.dir.open(".").and_then(|dir| dir.sync_all()) {
             tracing::debug!(%error, "the folder cannot be synced");
@@ -101,15 +106,19 @@ impl Arriving {
         Ok(())
     }
 
-    /// Keeps the part for later: makes it durable, or removes it if nothing has arrived. Returns its length.
+    /// Keeps what has arrived for later: makes it durable. Returns its length.
     pub(crate) fn keep(self) -> io::Result<u64> {
-        let length = self.file.metadata()?.len();
-        if length == 0 {
-            self.dir.remove_file(&self.part)?;
-        } else {
-            self.file.sync_all()?;
+        self.file.sync_all()?;
+        Ok(self.file.metadata()?.len())
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        // The lock still holds, so that the name is this file's.
+        if !self.complete && self.file.metadata().is_ok_and(|part| part.len() == 0) {
+            let _ = self.dir.remove_file(&self.part);
         }
-        Ok(length)
     }
 }
 
@@ -169,8 +178,22 @@ mod tests {
         fs::write(folder.path().join("f.part"), "much too long").unwrap();
         let mut arriving = open(&folder).unwrap();
         assert_eq!(arriving.resume(5, &|| true).unwrap().1, 0);
-        assert_eq!(arriving.keep().unwrap(), 0);
-        assert!(!folder.path().join("f.part").exists(), "an empty part is not worth keeping");
+        arriving.write_all(b"hel").unwrap();
+        drop(arriving);
+        assert_eq!(fs::read(folder.path().join("f.part")).unwrap(), b"hel");
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_file_of_which_nothing_has_arrived() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = || fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        drop(open(&folder).unwrap());
+        assert_eq!(left(), [""; 0]);
+        assert_eq!(open(&folder).unwrap().keep().unwrap(), 0);
+        assert_eq!(left(), [""; 0]);
+        // A complete file that is empty is not one of which nothing has arrived.
+        open(&folder).unwrap().commit().unwrap();
+        assert_eq!(left(), ["f"]);
     }
 
     #[test]

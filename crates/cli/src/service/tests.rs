@@ -122,6 +122,16 @@ async fn what_a_client_that_has_left_asked_for_is_not_hashed() {
     client.served(0).await;
 }
 
+#[tokio::test]
+async fn a_client_that_leaves_before_it_sends_leaves_nothing() {
+    let client = Client::new(PATIENCE).await;
+    let (_send, _receive, answer) = client.ask(&Frame::Put { path: "f".to_owned(), size: 10 }).await;
+    assert!(matches!(answer, Frame::Have { length: 0, .. }), "{answer:?}");
+    client.connection.close(0, "");
+    client.served(0).await;
+    assert_eq!(std::fs::read_dir(client.folder.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn a_large_part_may_take_long_to_hash() {
     // 10 GB at 150 MB/s take 67 s.
