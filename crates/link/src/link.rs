@@ -179,6 +179,14 @@ impl Link {
         upcoming.fold(self.propagation.current().delay, Duration::min)
     }
 
+    /// What a packet of no size that entered at `at`, which may be in the future, would take to come out behind what waits now;
+    /// with jitter, on average.
+    pub fn transit(&self, at: Time) -> Duration {
+        let departs = self.last_departure.max(at);
+        let Propagation { delay, jitter } = self.propagation.then(departs);
+        departs.since(at) + delay + jitter / 2
+    }
+
     /// What has not left the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.settle(now);

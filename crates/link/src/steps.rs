@@ -32,6 +32,12 @@ impl<T: Copy> Steps<T> {
         self.current
     }
 
+    /// The value that will be in force at `time`, which is not before the last read.
+    pub(crate) fn then(&self, time: Time) -> T {
+        let passed = self.upcoming().partition_point(|(at, _)| *at <= time);
+        passed.checked_sub(1).map_or(self.current, |last| self.upcoming()[last].1)
+    }
+
     /// When the current value ends; [`Time::MAX`] for never.
     pub(crate) const fn ends(&self) -> Time {
         self.next_at
@@ -56,6 +62,7 @@ mod tests {
         let ms = Time::from_millis;
         let mut steps = Steps::new('a', vec![(ms(10), 'b'), (ms(20), 'c')]);
         assert_eq!(steps.at(ms(9)), 'a');
+        assert_eq!([9, 10, 19, 20, 99].map(|time| steps.then(ms(time))), ['a', 'b', 'b', 'c', 'c']);
         assert_eq!(steps.ends(), ms(10));
         assert_eq!(steps.at(ms(10)), 'b');
         assert_eq!(steps.upcoming(), [(ms(20), 'c')]);

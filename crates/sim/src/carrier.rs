@@ -51,6 +51,13 @@ pub(crate) enum Sender {
 }
 
 impl Sender {
+    /// Takes the round trip of the handshake; QUIC's timers are the session's.
+    pub(crate) fn on_handshake(&mut self, rtt: Duration) {
+        if let Self::Tcp(sender) = self {
+            sender.on_handshake(rtt);
+        }
+    }
+
     /// Notes a packet that leaves; returns its number. `repeats`: the packet whose data it sends again on this subflow.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, packet: PacketNumber, repeats: Option<PacketNumber>) -> Number {

@@ -18,13 +18,18 @@ use crate::window::Windows;
 /// connections.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 12;
 
-/// A subflow that joins later: its connection's next.
+/// A subflow that joins: its connection's next.
 #[derive(Clone, Debug)]
 pub(crate) struct Join {
     pub(crate) connection: usize,
     /// The connection's name.
     pub(crate) name: String,
+    /// Which of the connection's it is.
+    pub(crate) path: usize,
+    /// All but what its handshake measures.
     pub(crate) init: PathInit,
+    /// It comes after its connection's start, when nothing else may happen to the ends.
+    pub(crate) late: bool,
 }
 
 /// A run under way.
@@ -34,7 +39,7 @@ pub(crate) struct Simulation {
     /// Connection `i` has ends `2 i`, which sends, and `2 i + 1`.
     pub(crate) ends: Vec<End>,
     pub(crate) sources: Vec<Background>,
-    /// Subflows that are not there from the start of their connection.
+    /// Every subflow.
     pub(crate) joins: Vec<Join>,
     /// Events that happened.
     pub(crate) steps: u64,
@@ -84,11 +89,15 @@ impl Simulation {
         Ok(false)
     }
 
-    /// A subflow joins, at both ends at once: the handshake takes no time, as that of the first takes none.
+    /// A subflow joins, at both ends at once: its handshake takes no time, but measures what packets would take now.
     pub(crate) fn join(&mut self, index: u32) -> Result<(), RunError> {
-        let Join { connection, name, init } = &self.joins[index as usize];
-        for end in [connection * 2 + 1, connection * 2] {
-            let joined = self.ends[end].join(*init, &mut self.world);
+        let Join { connection, name, path, init, late } = &self.joins[index as usize];
+        let ends = [connection * 2 + 1, connection * 2];
+        let World { network, now, .. } = &mut self.world;
+        let both = ends.map(|end| network.transit(*now, self.ends[end].carriers[*path].route));
+        let init = PathInit { handshake_rtt: Some(both[0] + both[1]), ..*init };
+        for end in ends {
+            let joined = self.ends[end].join(*path, init, *late, &mut self.world);
             joined.map_err(|source| RunError::Path { connection: name.clone(), source })?;
         }
         Ok(())

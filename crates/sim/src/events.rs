@@ -21,7 +21,7 @@ pub(crate) enum Target {
     Application(u32),
     /// This source sends.
     Source(u32),
-    /// This one of the subflows that join later joins.
+    /// This one of the subflows joins.
     Join(u32),
     /// Time series take their values.
     Sample,

@@ -139,9 +139,12 @@ impl End {
     }
 
     /// The next subflow joins now; its carrier is there since the beginning.
-    pub(crate) fn join(&mut self, init: PathInit, world: &mut World) -> Result<(), PathError> {
+    pub(crate) fn join(&mut self, path: usize, init: PathInit, late: bool, world: &mut World) -> Result<(), PathError> {
         self.session.add_path(world.now, init)?;
-        self.wake(world);
+        self.carriers[path].sender.on_handshake(init.handshake_rtt.unwrap_or_default());
+        if late {
+            self.wake(world);
+        }
         Ok(())
     }
 

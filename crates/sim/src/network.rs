@@ -64,6 +64,15 @@ impl Network {
         self.wires.iter().map(|wire| wire.link.least_delay()).min().unwrap_or(Duration::ZERO)
     }
 
+    /// What a route takes a packet of no size that enters now.
+    pub(crate) fn transit(&self, mut now: Time, route: u32) -> Duration {
+        let start = now;
+        for index in self.routes.table[route as usize..].iter().take_while(|index| **index != ARRIVED) {
+            now += self.wires[*index as usize].link.transit(now);
+        }
+        now.since(start)
+    }
+
     /// Whether a packet has left the last link of its route.
     #[inline]
     pub(crate) fn has_arrived(&self, packet: &Packet) -> bool {
@@ -133,10 +142,29 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use manypath_core::Rate;
-    use manypath_link::{Ecn, LinkConfig, QueueLimit};
+    use manypath_link::{Change, Ecn, LinkConfig, QueueLimit};
 
     use super::*;
     use crate::packet::Body;
+
+    /// Four packets wait for a second in all on the first link; the second's delay is another by the time that one comes to it.
+    #[test]
+    fn a_handshake_waits_behind_what_waits_now() {
+        let config = LinkConfig::new(Rate::from_mbps(0.032), Duration::from_millis(10), QueueLimit::Packets(9));
+        let mut later = config.clone();
+        let [delay, jitter] = [30, 8].map(|millis| Some(Duration::from_millis(millis)));
+        later.schedule.push(Change { at: Time::from_millis(1500), delay, jitter, ..Change::default() });
+        let link = |config, name| Link::new(config, 1, name).unwrap();
+        let mut network = Network::new(vec![link(&config, "a"), link(&later, "b")]);
+        let route = network.routes.add(&[0, 1]);
+        assert_eq!(network.transit(Time::ZERO, route), Duration::from_millis(20));
+        for _ in 0..4 {
+            network.wires[0].link.enqueue(Time::from_millis(200), Bytes::new(1000), Ecn::NotEct);
+        }
+        assert_eq!(network.transit(Time::from_millis(700), route), Duration::from_millis(500 + 20));
+        assert_eq!(network.transit(Time::from_millis(200), route), Duration::from_millis(1000 + 20));
+        assert_eq!(network.transit(Time::from_millis(1495), route), Duration::from_millis(10 + 30 + 4));
+    }
 
     #[test]
     fn a_packet_that_overtakes_comes_before_those_of_a_later_time_only() {

@@ -1,7 +1,7 @@
 //! From a scenario to a run: links, hosts, and the first events.
 
 use manypath_cc::CongestionControl;
-use manypath_core::{Bytes, Duration, Time};
+use manypath_core::{Bytes, Time};
 use manypath_link::Link;
 use manypath_scenario::{AckRule, Connection, Path, Scenario, Transport};
 use manypath_session::{Carriage, Config, PathInit, PeerLimits, Role, Session};
@@ -47,29 +47,27 @@ pub(crate) fn simulation(
     let measured = scenario.sample.is_some();
     let mut ends = Vec::new();
     let mut joins = Vec::new();
+    let mut present = Vec::new();
     // Controllers that no registry has may know of each other.
     let mut custom = false;
     for (index, connection) in scenario.connections.iter().enumerate() {
         let times = connection.joins(seed);
         let start = times.first().copied().unwrap_or(connection.start);
-        // Those that are there from the start, and those that come.
-        let present = times.partition_point(|at| *at == start);
-        for (path, at) in connection.paths.iter().zip(&times).skip(present) {
+        for ((number, path), at) in connection.paths.iter().enumerate().zip(&times) {
             // Paths of a scenario are counted in 32 bits with room.
-            world.events.schedule(*at, Target::Join(u32::try_from(joins.len()).unwrap_or(u32::MAX)));
-            joins.push(Join {
-                connection: index,
-                name: connection.name.clone(),
-                init: init(scenario, connection, path),
-            });
+            let next = u32::try_from(joins.len()).unwrap_or(u32::MAX);
+            if *at == Time::ZERO {
+                present.push(next);
+            } else {
+                world.events.schedule(*at, Target::Join(next));
+            }
+            let init = init(connection, path);
+            let name = connection.name.clone();
+            joins.push(Join { connection: index, name, path: number, init, late: *at > start });
         }
         // A scenario's connections are counted in 32 bits with room.
         let number = u32::try_from(index).unwrap_or(u32::MAX / 2);
-        let mut one = |index, cc| {
-            let mut end = end(scenario, connection, index, cc, seed, &mut world.network.routes)?;
-            add_paths(scenario, &mut end.session, connection, start, present)?;
-            Ok::<_, RunError>(end)
-        };
+        let mut one = |index, cc| end(connection, index, cc, seed, &mut world.network.routes);
         let controller = controllers(connection);
         custom |= controller.is_some();
         let mut sender = one(number * 2, controller)?;
@@ -103,13 +101,15 @@ pub(crate) fn simulation(
     if custom {
         simulation.windows.forbid();
     }
+    for index in present {
+        simulation.join(index)?;
+    }
     simulation.baseline = Snapshot::take(&mut simulation);
     Ok(simulation)
 }
 
 /// One end of a connection; the even one opens it. `cc` takes the place of the controller that the scenario names.
 fn end(
-    scenario: &Scenario,
     connection: &Connection,
     index: u32,
     cc: Option<Box<dyn CongestionControl>>,
@@ -155,7 +155,7 @@ fn end(
     let mut carriers = Vec::new();
     for path in &connection.paths {
         let links = if role == Role::Client { &path.forward } else { &path.backward };
-        let (sender, receiver) = halves(connection, handshake_rtt(scenario, path));
+        let (sender, receiver) = halves(connection);
         carriers.push(Carrier { sender, receiver, route: routes.add(links), sent: Sent::default(), lost: 0 });
     }
     let mut end = End::new(index, session, carriers, Sizes::of(connection), ecn);
@@ -165,63 +165,27 @@ fn end(
     Ok(end)
 }
 
-/// Gives an end the paths that are there from the start.
-fn add_paths(
-    scenario: &Scenario,
-    session: &mut Session,
-    connection: &Connection,
-    start: Time,
-    count: usize,
-) -> Result<(), RunError> {
-    for path in &connection.paths[..count] {
-        let added = session.add_path(start, init(scenario, connection, path));
-        added.map_err(|source| RunError::Path { connection: connection.name.clone(), source })?;
-    }
-    Ok(())
-}
-
-/// What the handshake of a path measures where nothing queues.
-fn handshake_rtt(scenario: &Scenario, path: &Path) -> Duration {
-    let links = path.forward.iter().chain(&path.backward);
-    links.map(|&link| scenario.links[link].config.delay).fold(Duration::ZERO, |sum, delay| sum + delay)
-}
-
-/// A path as sessions hear of it.
-fn init(scenario: &Scenario, connection: &Connection, path: &Path) -> PathInit {
+/// A path as sessions hear of it before its handshake.
+fn init(connection: &Connection, path: &Path) -> PathInit {
     PathInit {
         max_datagram: connection.packet - connection.overhead,
         cost: path.cost,
         priority: path.priority,
-        handshake_rtt: Some(handshake_rtt(scenario, path)),
+        handshake_rtt: None,
     }
 }
 
 /// The halves of a subflow's carrier.
-fn halves(connection: &Connection, handshake_rtt: Duration) -> (Sender, Receiver) {
+fn halves(connection: &Connection) -> (Sender, Receiver) {
     let (every, max_ack_delay) = (connection.ack_every, connection.max_ack_delay);
     match connection.transport {
         Transport::Quic => {
             (Sender::Quic(quic::Sender::new(max_ack_delay)), Receiver::Quic(quic::Receiver::new(every, max_ack_delay)))
         }
         Transport::Tcp { recovery, min_rto, reinject_after, .. } => {
-            let config = tcp::Config { recovery, min_rto, max_ack_delay, handshake_rtt, reinject_after };
+            let config = tcp::Config { recovery, min_rto, max_ack_delay, reinject_after };
             let receiver = tcp::Receiver::new(every, max_ack_delay, connection.receive_buffer.get());
             (Sender::Tcp(tcp::Sender::new(config)), Receiver::Tcp(receiver))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_handshake_goes_there_and_back() {
-        let text = "duration = \"1s\"\n[[link]]\nname = \"a\"\nrate = \"1Mbit\"\nqueue = \"9packets\"\ndelay = \"10ms\"\n\
-                    back = { delay = \"25ms\" }\n[[link]]\nname = \"b\"\nrate = \"1Mbit\"\nqueue = \"9packets\"\n\
-                    delay = \"3ms\"\n[[connection]]\nname = \"c\"\ncc = \"reno\"\npath = [{ route = [\"a\", \"b\"] }]\n";
-        let scenario = manypath_scenario::parse(text, "setup.toml", std::path::Path::new(".")).unwrap();
-        let found = handshake_rtt(&scenario, &scenario.connections[0].paths[0]);
-        assert_eq!(found, Duration::from_millis(10 + 3 + 3 + 25));
     }
 }

@@ -13,9 +13,10 @@
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
 //!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"), or with each of
 //!   them ("slow-but-steady", RFC 3782 s4). It is a TCP without options, thus without time stamps, too.
-//! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Everything that has not arrived is lost, and
-//!   recovery begins no more until all of it has been acknowledged; with NewReno it does, as in ns-3, when three duplicate
-//!   acknowledgements come: what has arrived does not leave again here, so they tell of a loss (RFC 6582 s4).
+//! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Its first sample is the handshake's, as in
+//!   Linux; with NewReno it is a second at least until data has been measured, as in ns-3. Everything that has not arrived is
+//!   lost, and recovery begins no more until all of it has been acknowledged; with NewReno it does, as in ns-3, when three
+//!   duplicate acknowledgements come: what has arrived does not leave again here, so they tell of a loss (RFC 6582 s4).
 //!
 //! With SACK and RACK, what left in an episode and is lost begins the next one when that ends (RFC 6675 s5).
 //!
@@ -44,7 +45,7 @@ pub(crate) use receiver::Receiver;
 
 /// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
 const DUP_THRESH: usize = 3;
-/// RFC 6298 s2.1: the timeout before the first round-trip time of data is measured, where the handshake's says no more.
+/// RFC 6298 s2.1: the timeout of NewReno before the first round-trip time of data is measured, where the handshake's says no more.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 s2.5: the timeout may be bounded at sixty seconds.
 const MAX_RTO: Duration = Duration::from_secs(60);
@@ -57,8 +58,6 @@ pub(crate) struct Config {
     pub(crate) recovery: Recovery,
     pub(crate) min_rto: Duration,
     pub(crate) max_ack_delay: Duration,
-    /// The round trip of the handshake.
-    pub(crate) handshake_rtt: Duration,
     /// Timeouts in a row from which on the subflow's data is offered to other subflows; zero: never.
     pub(crate) reinject_after: u32,
 }
@@ -115,6 +114,7 @@ pub(crate) struct Sender {
     /// A partial acknowledgement has come in this phase.
     partial: bool,
     rtt: RttEstimator,
+    handshake_rtt: Duration,
     /// When the timer was started.
     timer: Time,
     /// Timeouts in a row.
@@ -140,6 +140,7 @@ impl Sender {
             duplicates: 0,
             partial: false,
             rtt: RttEstimator::new(),
+            handshake_rtt: Duration::ZERO,
             timer: Time::ZERO,
             timeouts: 0,
             backoff: 0,
@@ -359,6 +360,11 @@ impl Sender {
         fate(packet, Fate::Lost);
     }
 
+    /// Takes the round trip of the handshake.
+    pub(crate) fn on_handshake(&mut self, rtt: Duration) {
+        self.handshake_rtt = rtt;
+    }
+
     /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: never.
     pub(crate) fn deadline(&self) -> Time {
         if self.segments.is_empty() { Time::MAX } else { self.rack.due().min(self.timer + self.timeout()) }
@@ -389,8 +395,9 @@ impl Sender {
 
     /// RFC 6298 s2: the timeout with its backoff.
     fn timeout(&self) -> Duration {
-        let Config { min_rto, max_ack_delay, handshake_rtt, .. } = self.config;
-        let first = INITIAL_RTO.max(handshake_rtt * 3);
+        let Config { recovery, min_rto, max_ack_delay, .. } = self.config;
+        let least = if recovery.is_new_reno() { INITIAL_RTO } else { Duration::ZERO };
+        let first = least.max(self.handshake_rtt * 3);
         let base = self.rtt.srtt().map_or(first, |srtt| srtt + (self.rtt.rttvar() * 4).max(max_ack_delay));
         (base.max(min_rto) * (1 << self.backoff.min(10))).min(MAX_RTO.max(min_rto))
     }

@@ -50,6 +50,21 @@ fn seeds_differ_without_random_loss_where_starts_do() {
     }
 }
 
+/// As a handshake does; else TCP's first timeout, three round trips of it, would come before the first acknowledgement.
+#[test]
+fn a_late_comer_knows_what_waits_before_it() {
+    let text = "duration = \"20s\"\n[[link]]\nname = \"a\"\nrate = \"10Mbit\"\ndelay = \"10ms\"\nqueue = \"9999packets\"\n\
+                [[connection]]\nname = \"bulk\"\ncc = \"reno\"\ntransport = \"tcp\"\nreceive-buffer = \"1MB\"\n\
+                path = [{ route = [\"a\"] }]\n\
+                [[connection]]\nname = \"late\"\ncc = \"reno\"\ntransport = \"tcp\"\nstart = \"10s\"\nfile = \"12kB\"\n\
+                path = [{ route = [\"a\"] }]\n";
+    let scenario = manypath_scenario::parse(text, "late.toml", Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
+    let report = run(&scenario, 1).unwrap();
+    let late = &report.connections[1];
+    assert!(late.files[0].completion_s > 0.7, "a queue of some 800 ms: {:?}", late.files);
+    assert_eq!(late.retransmitted_bytes, 0);
+}
+
 /// LISA (draft-barik-mptcp-lisa-01 s3.1): a subflow that joins during slow start takes its initial window from the others'.
 #[test]
 fn with_lisa_a_subflow_that_joins_takes_its_window_from_the_one_in_slow_start() {

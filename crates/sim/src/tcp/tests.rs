@@ -13,13 +13,7 @@ fn at(millis: u64) -> Time {
 }
 
 fn sender(recovery: Recovery) -> Sender {
-    Sender::new(Config {
-        recovery,
-        min_rto: ms(200),
-        max_ack_delay: ms(40),
-        handshake_rtt: Duration::ZERO,
-        reinject_after: 2,
-    })
+    Sender::new(Config { recovery, min_rto: ms(200), max_ack_delay: ms(40), reinject_after: 2 })
 }
 
 /// A sender with `count` segments in flight, which left at time zero in packets of the same numbers.
@@ -225,7 +219,7 @@ fn an_episode_ends_with_the_last_of_its_flight_and_a_timeout_with_all_that_was_l
 #[test]
 fn the_timeout_has_a_minimum_and_doubles() {
     let mut sender = flight(Recovery::Sack, 2);
-    assert_eq!(sender.deadline(), at(1_000), "RFC 6298 s2.1");
+    assert_eq!(sender.deadline(), at(200));
     acked(&mut sender, at(20), 1, &[]);
     // srtt 20 ms, rttvar 10 ms: 60 ms, below the minimum. The timer started with the acknowledgement.
     assert_eq!(sender.deadline(), at(220));
@@ -283,15 +277,24 @@ fn the_receiver_echoes_the_first_of_what_it_acknowledges_and_nothing_out_of_orde
 fn what_leaves_later_does_not_put_off_the_timeout() {
     let mut sender = flight(Recovery::Sack, 1);
     sender.on_sent(at(100), PacketNumber(1), None);
-    assert_eq!(sender.deadline(), at(1_000));
+    assert_eq!(sender.deadline(), at(200));
 }
 
 #[test]
 fn before_the_first_round_trip_the_timeout_is_three_of_the_handshake_s() {
-    let config = Config { handshake_rtt: ms(600), ..sender(Recovery::Sack).config };
-    let mut sender = Sender::new(config);
-    sender.on_sent(Time::ZERO, PacketNumber(0), None);
-    assert_eq!(sender.deadline(), at(1_800));
+    for (recovery, handshake, expected) in [
+        (Recovery::Sack, 600, 1_800),
+        (Recovery::Rack, 100, 300),
+        (Recovery::Rack, 20, 200),
+        (Recovery::NewReno, 600, 1_800),
+        (Recovery::NewReno, 100, 1_000),
+        (Recovery::NewRenoSteady, 20, 1_000),
+    ] {
+        let mut sender = sender(recovery);
+        sender.on_handshake(ms(handshake));
+        sender.on_sent(Time::ZERO, PacketNumber(0), None);
+        assert_eq!(sender.deadline(), at(expected), "{recovery:?} after {handshake} ms");
+    }
 }
 
 /// The granularity of RFC 6298 s2.3: after as many equal round trips nothing is left of the first one's deviation.
@@ -337,13 +340,8 @@ fn the_backoff_ends_at_a_minute_or_at_a_longer_minimum() {
 
 #[test]
 fn a_longer_minimum_is_kept() {
-    let mut sender = Sender::new(Config {
-        recovery: Recovery::Sack,
-        min_rto: ms(1_000),
-        max_ack_delay: ms(40),
-        handshake_rtt: Duration::ZERO,
-        reinject_after: 0,
-    });
+    let mut sender =
+        Sender::new(Config { recovery: Recovery::Sack, min_rto: ms(1_000), max_ack_delay: ms(40), reinject_after: 0 });
     sender.on_sent(Time::ZERO, PacketNumber(0), None);
     sender.on_sent(Time::ZERO, PacketNumber(1), None);
     acked(&mut sender, at(20), 1, &[]);
