@@ -51,10 +51,11 @@ pub(crate) enum Sender {
 }
 
 impl Sender {
-    /// Takes the round trip of the handshake; QUIC's timers are the session's.
+    /// Takes the round trip of the handshake.
     pub(crate) fn on_handshake(&mut self, rtt: Duration) {
-        if let Self::Tcp(sender) = self {
-            sender.on_handshake(rtt);
+        match self {
+            Self::Quic(sender) => sender.on_handshake(rtt),
+            Self::Tcp(sender) => sender.on_handshake(rtt),
         }
     }
 

@@ -23,10 +23,10 @@
 //! Multipath TCP as the papers measured it: a sequence space a subflow, delivery in order within it, losses sent again where
 //! they were lost by RFC 6675 or RFC 6582, timeouts by RFC 6298, cumulative data acknowledgements on the acknowledgements of
 //! their own subflow. Handshakes take no time, but measure what waits in queues by then: the first timeout is theirs, as in
-//! Linux. After `reinject-after` timeouts in a row the other subflows carry what a subflow has not delivered, and it is given
-//! nothing new until it is heard again (Linux MPTCP 0.9x: after the first). Headers are IPv4 20, TCP 20 and timestamps 12
-//! bytes, a DSS option of 28 with data, one of 8 and up to two SACK blocks with acknowledgements; a connection of one subflow
-//! has them too, so that one path and several compare.
+//! Linux and over QUIC. After `reinject-after` timeouts in a row the other subflows carry what a subflow has not delivered,
+//! and it is given nothing new until it is heard again (Linux MPTCP 0.9x: after the first). Headers are IPv4 20, TCP 20 and
+//! timestamps 12 bytes, a DSS option of 28 with data, one of 8 and up to two SACK blocks with acknowledgements; a connection
+//! of one subflow has them too, so that one path and several compare.
 //!
 //! # How it is built
 //!

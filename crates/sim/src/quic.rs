@@ -15,7 +15,7 @@ use crate::packet::Number;
 const PACKET_THRESHOLD: u64 = 3;
 /// RFC 9002 s6.1.2: `kGranularity`.
 const GRANULARITY: Duration = Duration::from_millis(1);
-/// RFC 9002 s6.2.2: the round-trip time assumed before the first sample.
+/// RFC 9002 s6.2.2: the round-trip time assumed before the handshake has measured one.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// In place of the time when a packet left: its fate is known.
@@ -33,6 +33,8 @@ pub(crate) struct Sender {
     probes_before: u64,
     largest_acked: Option<u64>,
     rtt: RttEstimator,
+    /// The round trip before data has measured one.
+    first_rtt: Duration,
     /// When the first packet is lost by the time threshold.
     loss_at: Option<Time>,
     last_sent: Time,
@@ -47,20 +49,29 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(max_ack_delay: Duration) -> Self {
-        Self {
+        let mut sender = Self {
             sent: VecDeque::new(),
             base: 0,
             probes: VecDeque::new(),
             probes_before: 0,
             largest_acked: None,
             rtt: RttEstimator::new(),
+            first_rtt: INITIAL_RTT,
             loss_at: None,
             last_sent: Time::ZERO,
             timeouts: 0,
-            patience: INITIAL_RTT * 3,
+            patience: Duration::ZERO,
             max_ack_delay,
             marked: 0,
-        }
+        };
+        sender.on_handshake(INITIAL_RTT);
+        sender
+    }
+
+    /// Takes the round trip of the handshake: RFC 9002 s6.2.1 until data has measured one.
+    pub(crate) fn on_handshake(&mut self, rtt: Duration) {
+        self.first_rtt = rtt;
+        self.patience = self.probe_timeout();
     }
 
     /// Notes a packet that leaves; returns its number.
@@ -122,7 +133,7 @@ impl Sender {
         if self.base > largest {
             return;
         }
-        let rtt = self.rtt.srtt().unwrap_or(INITIAL_RTT).max(self.rtt.latest());
+        let rtt = self.rtt.srtt().unwrap_or(self.first_rtt).max(self.rtt.latest());
         // RFC 9002 s6.1.2: 9/8 of the round trip.
         let patience = (rtt * 9 / 8).max(GRANULARITY);
         for number in self.base..=largest {
@@ -168,10 +179,9 @@ impl Sender {
 
     /// RFC 9002 s6.2.1, with the backoff bounded so that a dead path is probed once a minute or so.
     fn probe_timeout(&self) -> Duration {
-        let base = match self.rtt.srtt() {
-            Some(srtt) => srtt + (self.rtt.rttvar() * 4).max(GRANULARITY) + self.max_ack_delay,
-            None => INITIAL_RTT * 3,
-        };
+        let (srtt, rttvar) =
+            self.rtt.srtt().map_or((self.first_rtt, self.first_rtt / 2), |srtt| (srtt, self.rtt.rttvar()));
+        let base = srtt + (rttvar * 4).max(GRANULARITY) + self.max_ack_delay;
         base * (1 << self.timeouts.min(6))
     }
 
