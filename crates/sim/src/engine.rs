@@ -93,12 +93,15 @@ impl Simulation {
     pub(crate) fn join(&mut self, index: u32) -> Result<(), RunError> {
         let Join { connection, name, path, init, late } = &self.joins[index as usize];
         let ends = [connection * 2 + 1, connection * 2];
-        let World { network, now, .. } = &mut self.world;
+        let World { network, now, .. } = &self.world;
         let both = ends.map(|end| network.transit(*now, self.ends[end].carriers[*path].route));
         let init = PathInit { handshake_rtt: Some(both[0] + both[1]), ..*init };
         for end in ends {
-            let joined = self.ends[end].join(*path, init, *late, &mut self.world);
+            let joined = self.ends[end].join(self.world.now, *path, init);
             joined.map_err(|source| RunError::Path { connection: name.clone(), source })?;
+            if *late {
+                self.ends[end].wake(&mut self.world);
+            }
         }
         Ok(())
     }

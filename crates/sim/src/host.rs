@@ -139,12 +139,9 @@ impl End {
     }
 
     /// The next subflow joins now; its carrier is there since the beginning.
-    pub(crate) fn join(&mut self, path: usize, init: PathInit, late: bool, world: &mut World) -> Result<(), PathError> {
-        self.session.add_path(world.now, init)?;
+    pub(crate) fn join(&mut self, now: Time, path: usize, init: PathInit) -> Result<(), PathError> {
+        self.session.add_path(now, init)?;
         self.carriers[path].sender.on_handshake(init.handshake_rtt.unwrap_or_default());
-        if late {
-            self.wake(world);
-        }
         Ok(())
     }
 
@@ -347,7 +344,7 @@ impl End {
     }
 
     /// Sends and tells all there is, and sets the timer for all subflows.
-    fn wake(&mut self, world: &mut World) {
+    pub(crate) fn wake(&mut self, world: &mut World) {
         self.settle(world);
         for index in 0..self.carriers.len() {
             // Paths are at most 64.

@@ -15,8 +15,6 @@ use crate::packet::Number;
 const PACKET_THRESHOLD: u64 = 3;
 /// RFC 9002 s6.1.2: `kGranularity`.
 const GRANULARITY: Duration = Duration::from_millis(1);
-/// RFC 9002 s6.2.2: the round-trip time assumed before the handshake has measured one.
-const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// In place of the time when a packet left: its fate is known.
 const RESOLVED: Time = Time::MAX;
@@ -49,23 +47,21 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(max_ack_delay: Duration) -> Self {
-        let mut sender = Self {
+        Self {
             sent: VecDeque::new(),
             base: 0,
             probes: VecDeque::new(),
             probes_before: 0,
             largest_acked: None,
             rtt: RttEstimator::new(),
-            first_rtt: INITIAL_RTT,
+            first_rtt: Duration::ZERO,
             loss_at: None,
             last_sent: Time::ZERO,
             timeouts: 0,
             patience: Duration::ZERO,
             max_ack_delay,
             marked: 0,
-        };
-        sender.on_handshake(INITIAL_RTT);
-        sender
+        }
     }
 
     /// Takes the round trip of the handshake: RFC 9002 s6.2.1 until data has measured one.

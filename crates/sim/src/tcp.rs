@@ -13,8 +13,8 @@
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
 //!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"), or with each of
 //!   them ("slow-but-steady", RFC 3782 s4). It is a TCP without options, thus without time stamps, too.
-//! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Its first sample is the handshake's, as in
-//!   Linux; with NewReno it is a second at least until data has been measured, as in ns-3. Everything that has not arrived is
+//! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Until data has measured a round trip it is
+//!   three of the handshake's, as in Linux, with NewReno a second at least, as in ns-3. Everything that has not arrived is
 //!   lost, and recovery begins no more until all of it has been acknowledged; with NewReno it does, as in ns-3, when three
 //!   duplicate acknowledgements come: what has arrived does not leave again here, so they tell of a loss (RFC 6582 s4).
 //!
@@ -45,7 +45,7 @@ pub(crate) use receiver::Receiver;
 
 /// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
 const DUP_THRESH: usize = 3;
-/// RFC 6298 s2.1: the timeout of NewReno before the first round-trip time of data is measured, where the handshake's says no more.
+/// RFC 6298 s2.1: NewReno's timeout before data has measured a round trip, where the handshake's says no more.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 s2.5: the timeout may be bounded at sixty seconds.
 const MAX_RTO: Duration = Duration::from_secs(60);

@@ -65,6 +65,30 @@ fn a_late_comer_knows_what_waits_before_it() {
     assert_eq!(late.retransmitted_bytes, 0);
 }
 
+/// Nothing of the first flight arrives. Round trips of 140 ms, there and back, over two links: QUIC probes after three of them and
+/// what its receiver may wait, TCP's timer goes off after three, and that of ns-3's TCP after a second.
+#[test]
+fn the_handshake_says_when_a_first_flight_is_lost() {
+    let completion = |transport: &str| {
+        let text = format!(
+            "duration = \"20s\"\n[[link]]\nname = \"a\"\nrate = \"10Mbit\"\ndelay = \"10ms\"\nback = {{ delay = \"70ms\" }}\n\
+             queue = \"99packets\"\nloss = \"100%\"\nschedule = [{{ at = \"100ms\", loss = \"0%\" }}]\n\
+             [[link]]\nname = \"b\"\nrate = \"10Mbit\"\ndelay = \"30ms\"\nqueue = \"99packets\"\n\
+             [[connection]]\nname = \"file\"\ncc = \"reno\"\nfile = \"3kB\"\n{transport}\npath = [{{ route = [\"a\", \"b\"] }}]\n"
+        );
+        let scenario = manypath_scenario::parse(&text, "lost.toml", Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
+        run(&scenario, 1).unwrap().connections[0].files[0].completion_s
+    };
+    let quic = completion("transport = \"quic\"");
+    let linux = completion("transport = \"tcp\"");
+    let ns3 = completion("transport = \"tcp\"\nrecovery = \"new-reno-steady\"");
+    for (transport, found, timeout) in [("quic", quic, 0.42 + 0.025), ("tcp", linux, 0.42), ("ns-3", ns3, 1.0)] {
+        // Later, by a round trip and the way there, and what packets need to leave.
+        let rest = found - timeout - 0.14 - 0.04;
+        assert!((0.0..0.02).contains(&rest), "{transport}: {found} s");
+    }
+}
+
 /// LISA (draft-barik-mptcp-lisa-01 s3.1): a subflow that joins during slow start takes its initial window from the others'.
 #[test]
 fn with_lisa_a_subflow_that_joins_takes_its_window_from_the_one_in_slow_start() {
