@@ -58,16 +58,21 @@ impl Outgoing {
     #[inline]
     fn transmit(self) -> Transmit {
         let Self { subflow, packet, repeats, range, content, copy, sent } = self;
-        let record = match content {
-            Content::Data { flow, offset, fin } => {
-                // A datagram is smaller than 64 KiB.
-                let len = u32::try_from(content.payload_len(range.len())).unwrap_or(u32::MAX);
-                Record::Data(Data { flow, seq: range.start, offset, len, fin, copy, sent, deadline: None })
-            }
-            Content::Reset { flow, code } => Record::Reset { flow, seq: range.start, code, sent },
-            Content::Skip => Record::Skip { range, sent },
-        };
-        Transmit { subflow, record, packet: Some(packet), repeats }
+        Transmit { subflow, record: record(range, content, copy, sent), packet: Some(packet), repeats }
+    }
+}
+
+/// The record of a range that stands for `content`.
+#[inline]
+pub(crate) fn record(range: DataRange, content: Content, copy: bool, sent: SendTime) -> Record {
+    match content {
+        Content::Data { flow, offset, fin } => {
+            // A datagram is smaller than 64 KiB.
+            let len = u32::try_from(content.payload_len(range.len())).unwrap_or(u32::MAX);
+            Record::Data(Data { flow, seq: range.start, offset, len, fin, copy, sent, deadline: None })
+        }
+        Content::Reset { flow, code } => Record::Reset { flow, seq: range.start, code, sent },
+        Content::Skip => Record::Skip { range, sent },
     }
 }
 

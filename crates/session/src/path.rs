@@ -38,6 +38,8 @@ pub(crate) struct Sent {
     first_sent_at: Time,
     /// How many packets before this one the data first left on the path; zero: with this one.
     repeats: u32,
+    /// Its data left once more in another packet of this number.
+    ambiguous: bool,
     app_limited: bool,
     /// Acknowledged or given up.
     resolved: bool,
@@ -373,6 +375,7 @@ impl Path {
             first_sent_at: self.first_sent_at,
             // A packet waits four thousand million others for its repetition only in theory; then it is one of its own.
             repeats: first.map_or(0, |first| u32::try_from(number - first.0).unwrap_or(0)),
+            ambiguous: false,
             app_limited: self.app_limited_until.is_some(),
             resolved: false,
         });
@@ -402,11 +405,12 @@ impl Path {
         view.in_flight -= sent.bytes;
         view.delivered += sent.bytes;
         let mut rtt = now.since(sent.sent_at);
-        if sent.repeats > 0 {
+        let repeated = sent.repeats > 0 || sent.ambiguous;
+        if repeated {
             // RFC 8985 s6.2: sooner than in the shortest round trip only what had left before is acknowledged.
             rtt = rtt.max(self.rtt.min().unwrap_or(rtt));
         }
-        if self.largest_acked.is_none_or(|largest| number.0 > largest) && sent.repeats == 0 {
+        if self.largest_acked.is_none_or(|largest| number.0 > largest) && !repeated {
             // RFC 9002 s5.1 takes one sample an acknowledgement, from the largest packet; carriers tell packet by packet, in
             // order, so that all that it covers are samples, with their wait for it. RFC 6298 s3, Karn: none from data that
             // left twice, since nobody knows which packet is acknowledged.
@@ -424,7 +428,7 @@ impl Path {
             view.app_limited = false;
         }
         // What was repeated measures nothing; the controller is told what the path measured last.
-        let rtt = if sent.repeats == 0 || self.largest_acked.is_none() { rtt } else { view.latest_rtt };
+        let rtt = if !repeated || self.largest_acked.is_none() { rtt } else { view.latest_rtt };
         let acked = Acked {
             packet: number,
             bytes: sent.bytes,
@@ -466,6 +470,14 @@ impl Path {
     /// brought it: then it is the packet acknowledged last.
     pub(crate) fn marked_sent_at(&self, number: PacketNumber) -> Option<Time> {
         self.sent_at(number).or(self.last_acked_sent_at)
+    }
+
+    /// The data of a packet in flight leaves once more under the same number: returns it. `None`: unknown, or resolved before.
+    pub(crate) fn on_repeated(&mut self, number: PacketNumber) -> Option<DataRange> {
+        let index = usize::try_from(number.0.checked_sub(self.base)?).ok()?;
+        let sent = self.sent.get_mut(index).filter(|sent| !sent.resolved)?;
+        sent.ambiguous = true;
+        Some(sent.range)
     }
 
     /// Resolves a lost packet. `None`: unknown, or resolved before.

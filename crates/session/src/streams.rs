@@ -5,11 +5,12 @@
 //! before anything new, and counts as queued on the path, so that schedulers see no room that it needs.
 
 use manypath_cc::Event;
-use manypath_core::{DataRange, Duration, FlowId, PacketNumber, SubflowId, SubflowState, Time};
+use manypath_core::{Bytes, DataRange, Duration, FlowId, PacketNumber, SubflowId, SubflowState, Time};
 use manypath_sched::Content;
 
-use crate::outgoing::Outgoing;
-use crate::record::SendTime;
+use crate::delay::micros;
+use crate::outgoing::{Outgoing, record};
+use crate::record::{Record, SendTime};
 use crate::session::Session;
 
 impl Session {
@@ -96,6 +97,17 @@ impl Session {
         self.notify(now, id, &Event::Lost { packet, bytes: sent.bytes, sent_at });
     }
 
+    /// The carrier sends the data of a packet once more without knowing that it is lost (RFC 8985 s7): the record that leaves.
+    /// What is in flight stays the same, and the packet's acknowledgement measures no round trip, since nobody knows which of
+    /// the two it is for. `None`: unknown, or resolved.
+    pub fn repeat(&mut self, now: Time, id: SubflowId, packet: PacketNumber) -> Option<Record> {
+        let path = self.paths.get_mut(id.index())?.as_mut()?;
+        let range = path.on_repeated(packet)?;
+        let content = self.content_again(range)?;
+        self.totals.retransmitted += Bytes::new(content.payload_len(range.len()));
+        Some(record(range, content, true, SendTime(micros(now))))
+    }
+
     /// Sends the first lost data of a path again.
     pub(crate) fn resend(&mut self, now: Time, index: usize) -> Option<Outgoing> {
         let path = self.paths[index].as_mut()?;
@@ -103,16 +115,20 @@ impl Session {
         self.waiting -= 1;
         path.fast_retransmit = false;
         self.view.subflows[index].queued -= again.bytes;
-        self.queue.on_resent(again.range);
-        // The stream needs it even where the receiver's session has it by another path.
-        let left = self.queue.left_edge();
-        let content = match self.queue.content_at(again.range) {
-            Some(content) => content,
-            None if again.range.end > left => self.content_around(again.range)?,
-            // Nobody looks at the flow and the offset of what has arrived.
-            None => Content::Data { flow: FlowId::default(), offset: 0, fin: false },
-        };
+        let content = self.content_again(again.range)?;
         self.launch(now, index, again.range, content, true, Some(again.first))
+    }
+
+    /// What a range stands for that leaves again on its path. The stream needs it even where the receiver's session has it by
+    /// another path.
+    fn content_again(&mut self, range: DataRange) -> Option<Content> {
+        self.queue.on_resent(range);
+        match self.queue.content_at(range) {
+            Some(content) => Some(content),
+            None if range.end > self.queue.left_edge() => self.content_around(range),
+            // Nobody looks at the flow and the offset of what has arrived.
+            None => Some(Content::Data { flow: FlowId::default(), offset: 0, fin: false }),
+        }
     }
 
     /// What a range stands for whose beginning lies below the left edge, where nothing is remembered any more.

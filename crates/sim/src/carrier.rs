@@ -1,6 +1,7 @@
 //! One end's half of a subflow: loss detection and acknowledgements, as QUIC has them or as TCP has them.
 
-use manypath_core::{Duration, PacketNumber, Time};
+use manypath_core::{Duration, PacketNumber, SubflowId, Time};
+use manypath_session::Session;
 
 use crate::ack::CarrierAck;
 use crate::packet::{DataPacket, Number};
@@ -41,6 +42,29 @@ impl Fate {
             _ => 0,
         }
     }
+
+    /// Tells the session what became of a packet.
+    pub(crate) fn report(self, session: &mut Session, now: Time, id: SubflowId, packet: PacketNumber) {
+        match self {
+            Self::Acked => session.on_acked(now, id, packet),
+            Self::Lost => session.on_lost(now, id, packet),
+            Self::Marked => session.on_ecn(now, id, packet),
+            Self::BeginsRecovery => session.on_recovery(now, id, packet),
+            Self::Recovered => session.on_recovered(id),
+            Self::TimedOut { repeated, reinject, .. } => session.on_retransmission_timeout(now, id, repeated, reinject),
+            Self::Measured(rtt) => session.on_round_trip(now, id, rtt),
+            Self::ArrivedAfterAll => session.on_acked_late(now, id, packet),
+        }
+    }
+}
+
+/// A packet that leaves to be acknowledged, and its number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Probe {
+    /// QUIC: one without data.
+    Empty(Number),
+    /// TCP: the data of this packet once more.
+    Repeats(PacketNumber, Number),
 }
 
 /// The half that sends.
@@ -95,13 +119,13 @@ impl Sender {
         }
     }
 
-    /// Time has passed; returns the number of a probe that must leave.
-    pub(crate) fn on_timeout(&mut self, now: Time, fate: impl FnMut(PacketNumber, Fate)) -> Option<Number> {
+    /// Time has passed; returns a probe that must leave.
+    pub(crate) fn on_timeout(&mut self, now: Time, fate: impl FnMut(PacketNumber, Fate)) -> Option<Probe> {
         match self {
-            Self::Quic(sender) => sender.on_timeout(now, fate).then(|| sender.on_sent(now, None)),
+            Self::Quic(sender) => sender.on_timeout(now, fate).then(|| Probe::Empty(sender.on_sent(now, None))),
             Self::Tcp(sender) => {
-                sender.on_timeout(now, fate);
-                None
+                let (repeats, number) = sender.on_timeout(now, fate)?;
+                Some(Probe::Repeats(repeats, number))
             }
         }
     }

@@ -1,13 +1,13 @@
 //! A host's end of a connection: a session over carriers.
 
-use manypath_core::{Bytes, PacketNumber, SubflowId, Time, prefetch};
+use manypath_core::{Bytes, SubflowId, Time, prefetch};
 use manypath_link::{DropCause, Ecn};
 use manypath_session::record::{Data, Record};
 use manypath_session::{PathError, PathInit, Received, Session, SessionEvent, Transmit};
 
 use crate::ack::CarrierAck;
 use crate::application::{Reader, Writer};
-use crate::carrier::{Carrier, Fate, Receiver};
+use crate::carrier::{Carrier, Probe, Receiver};
 use crate::causes::Causes;
 use crate::error::RunError;
 use crate::events::{Events, Target};
@@ -243,7 +243,7 @@ impl End {
         let (session, carrier) = (&mut self.session, &mut self.carriers[id.index()]);
         carrier.sender.on_ack(now, ack, |packet, fate| {
             carrier.lost += fate.lost();
-            report(session, now, id, packet, fate);
+            fate.report(session, now, id, packet);
         });
         if let Some(meter) = world.sender_meter(self.index) {
             let view = &self.session.view().subflows[id.index()];
@@ -326,12 +326,12 @@ impl End {
             let carrier = &mut carriers[index];
             let lost = &mut carrier.lost;
             if carrier.sender.deadline() <= now
-                && let Some(number) = carrier.sender.on_timeout(now, |packet, fate| {
+                && let Some(probe) = carrier.sender.on_timeout(now, |packet, fate| {
                     *lost += fate.lost();
-                    report(session, now, id, packet, fate);
+                    fate.report(session, now, id, packet);
                 })
             {
-                world.send(&self.head(id, self.sizes.overhead, Ecn::NotEct), Body::Probe(number));
+                self.send_probe(id, probe, world);
             }
             if self.carriers[index].receiver.due() <= now {
                 self.send_ack(id, world);
@@ -341,6 +341,31 @@ impl End {
             self.session.on_timeout(now);
         }
         self.wake(world);
+    }
+
+    /// Sends a carrier's probe.
+    fn send_probe(&mut self, id: SubflowId, probe: Probe, world: &mut World) {
+        match probe {
+            Probe::Empty(number) => {
+                world.send(&self.head(id, self.sizes.overhead, Ecn::NotEct), Body::Probe(number));
+            }
+            Probe::Repeats(packet, number) => {
+                if let Some(Record::Data(data)) = self.session.repeat(world.now, id, packet) {
+                    self.send_data(id, number, &data, world);
+                }
+            }
+        }
+    }
+
+    /// Sends a packet of data.
+    #[inline]
+    fn send_data(&mut self, id: SubflowId, number: Number, data: &Data, world: &mut World) {
+        let size = self.sizes.data(data.len);
+        let sent = &mut self.carriers[id.index()].sent;
+        sent.packets += 1;
+        sent.bytes += u64::from(size);
+        sent.repeated += u64::from(data.copy);
+        world.send_data(&self.head(id, size, self.ecn), number, data);
     }
 
     /// Sends and tells all there is, and sets the timer for all subflows.
@@ -419,15 +444,11 @@ impl End {
         let id = transmit.subflow;
         match (&transmit.record, transmit.packet) {
             (Record::Data(data), Some(packet)) => {
-                let size = self.sizes.data(data.len);
-                let carrier = &mut self.carriers[id.index()];
-                let number = carrier.sender.on_sent(world.now, packet, transmit.repeats);
-                carrier.sent.packets += 1;
-                carrier.sent.bytes += u64::from(size);
-                carrier.sent.repeated += u64::from(data.copy);
-                world.send_data(&self.head(id, size, self.ecn), number, data);
-                if number.unresolved == 0 {
-                    // Only the first packet of a flight brings the carrier's timer forward.
+                let number = self.carriers[id.index()].sender.on_sent(world.now, packet, transmit.repeats);
+                self.send_data(id, number, data, world);
+                if number.unresolved <= 1 {
+                    // Only the first packet of a flight brings the carrier's timer forward, and the second that of a probe,
+                    // since a lone one's acknowledgement may be delayed.
                     self.arm(id, world);
                 }
             }
@@ -480,19 +501,5 @@ impl End {
             self.armed = next.max(world.now);
             world.outbox.schedule(self.armed, Target::Timer(self.index));
         }
-    }
-}
-
-/// Tells the session what became of a packet.
-fn report(session: &mut Session, now: Time, id: SubflowId, packet: PacketNumber, fate: Fate) {
-    match fate {
-        Fate::Acked => session.on_acked(now, id, packet),
-        Fate::Lost => session.on_lost(now, id, packet),
-        Fate::Marked => session.on_ecn(now, id, packet),
-        Fate::BeginsRecovery => session.on_recovery(now, id, packet),
-        Fate::Recovered => session.on_recovered(id),
-        Fate::TimedOut { repeated, reinject, .. } => session.on_retransmission_timeout(now, id, repeated, reinject),
-        Fate::Measured(rtt) => session.on_round_trip(now, id, rtt),
-        Fate::ArrivedAfterAll => session.on_acked_late(now, id, packet),
     }
 }

@@ -7,16 +7,17 @@
 //!   and its second loss is the timer's business: a sender that lives with much loss, as MPCC does, times out all the time. Of
 //!   the rules of `NextSeg` the first two apply: a sender without new data neither sends segments again that are not known to
 //!   be lost (rule 3) nor makes a rescue retransmission (rule 4).
-//! * RACK (RFC 8985 s6, [`rack`]): by time, and what is sent again is judged like anything else. There are no tail loss probes
-//!   (s7), and a timeout spares nothing that left a moment ago (s6.3). The loss of what was sent again begins an episode anew
-//!   (RFC 5681 s4.3).
+//! * RACK-TLP (RFC 8985, [`rack`] and [`tail_probe`]): by time, and what is sent again is judged like anything else. The loss of
+//!   what was sent again begins an episode anew (RFC 5681 s4.3), and a timeout spares nothing that left a moment ago (s6.3).
+//!   Where nothing is heard the last segment leaves once more as a probe.
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
 //!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"), or with each of
 //!   them ("slow-but-steady", RFC 3782 s4). It is a TCP without options, thus without time stamps, too.
-//! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. Until data has measured a round trip it is
-//!   three of the handshake's, as in Linux, with NewReno a second at least, as in ns-3. Everything that has not arrived is
-//!   lost, and recovery begins no more until all of it has been acknowledged; with NewReno it does, as in ns-3, when three
-//!   duplicate acknowledgements come: what has arrived does not leave again here, so they tell of a loss (RFC 6582 s4).
+//! * The timer (RFC 6298) with its minimum as a parameter and exponential backoff. With RACK the minimum is one of what is
+//!   added to the smoothed round trip, as in Linux. Until data has measured a round trip it is three of the handshake's, as in
+//!   Linux, with NewReno a second at least, as in ns-3. Everything that has not arrived is lost, and recovery begins no more
+//!   until all of it has been acknowledged; with NewReno it does, as in ns-3, when three duplicate acknowledgements come: what
+//!   has arrived does not leave again here, so they tell of a loss (RFC 6582 s4).
 //!
 //! With SACK and RACK, what left in an episode and is lost begins the next one when that ends (RFC 6675 s5).
 //!
@@ -39,9 +40,11 @@ use crate::packet::Number;
 
 mod rack;
 mod receiver;
+mod tail_probe;
 
 use rack::Rack;
 pub(crate) use receiver::Receiver;
+use tail_probe::TailProbe;
 
 /// RFC 6675 s2: how many later segments must have arrived for one to be lost. RFC 5681 s3.2: duplicate acknowledgements.
 const DUP_THRESH: usize = 3;
@@ -104,6 +107,7 @@ pub(crate) struct Sender {
     /// Segments below have arrived or were declared lost by what arrived above them.
     judged: u64,
     rack: Rack,
+    probe: Option<TailProbe>,
     phase: Phase,
     /// One past the highest segment that had left when the phase began (spec: RecoveryPoint, recover).
     recover: u64,
@@ -117,6 +121,8 @@ pub(crate) struct Sender {
     handshake_rtt: Duration,
     /// When the timer was started.
     timer: Time,
+    /// When a segment left or the cumulative acknowledgement moved last, from which a probe's time counts.
+    active_at: Time,
     /// Timeouts in a row.
     timeouts: u32,
     /// How often the timeout was doubled.
@@ -134,6 +140,7 @@ impl Sender {
             highest: [0; DUP_THRESH],
             judged: 0,
             rack: Rack::default(),
+            probe: None,
             phase: Phase::Open,
             recover: 0,
             began: Time::ZERO,
@@ -142,6 +149,7 @@ impl Sender {
             rtt: RttEstimator::new(),
             handshake_rtt: Duration::ZERO,
             timer: Time::ZERO,
+            active_at: Time::ZERO,
             timeouts: 0,
             backoff: 0,
             marked: 0,
@@ -176,10 +184,17 @@ impl Sender {
             // RFC 6298 s5.1, and s5.6 after a timeout. RFC 6675 s6 allows it in recovery; with NewReno it runs on.
             self.timer = now;
         }
+        self.active_at = now;
+        self.departs(now, index)
+    }
+
+    /// The segment at this place of those held leaves, new or again.
+    fn departs(&mut self, now: Time, index: usize) -> Number {
+        let number = self.base + index as u64;
         if self.config.recovery == Recovery::Rack {
-            self.rack.on_sent(now, self.base + index as u64);
+            self.rack.on_sent(now, number);
         }
-        Number { number: self.base + index as u64, unresolved: u32::try_from(index).unwrap_or(u32::MAX) }
+        Number { number, unresolved: u32::try_from(index).unwrap_or(u32::MAX) }
     }
 
     /// Takes an acknowledgement: the cumulative one first, then the blocks of its SACK option.
@@ -258,6 +273,7 @@ impl Sender {
                 self.backoff = 0;
             }
             self.on_advance(now, &mut fate);
+            self.judge_probe(now, SendTime(u32::try_from(ack.timing).unwrap_or(0)), &mut fate);
         } else if arrived {
             self.duplicates += 1;
         }
@@ -268,6 +284,7 @@ impl Sender {
     fn on_advance(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
         self.duplicates = 0;
         self.timeouts = 0;
+        self.active_at = now;
         let over = self.base >= self.recover;
         let impatient = self.config.recovery == Recovery::NewReno && self.phase == Phase::Recovery && !over;
         if !core::mem::replace(&mut self.partial, true) || !impatient {
@@ -297,6 +314,7 @@ impl Sender {
 
     fn begin_recovery(&mut self, now: Time, packet: PacketNumber, fate: &mut impl FnMut(PacketNumber, Fate)) {
         self.phase = Phase::Recovery;
+        self.probe = None;
         self.recover = self.base + self.segments.len() as u64;
         self.began = now;
         self.partial = false;
@@ -367,21 +385,38 @@ impl Sender {
 
     /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: never.
     pub(crate) fn deadline(&self) -> Time {
-        if self.segments.is_empty() { Time::MAX } else { self.rack.due().min(self.timer + self.timeout()) }
+        if self.segments.is_empty() {
+            return Time::MAX;
+        }
+        self.rack.due().min(self.timer + self.timeout()).min(self.probe_at())
     }
 
-    /// Time has passed. RFC 6298 s5.4 to s5.6, RFC 6675 s5.1, RFC 6582 s3.2 on timeouts.
-    pub(crate) fn on_timeout(&mut self, now: Time, mut fate: impl FnMut(PacketNumber, Fate)) {
+    /// Time has passed; returns the packet that must leave once more as a probe, and the number under which.
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Time,
+        mut fate: impl FnMut(PacketNumber, Fate),
+    ) -> Option<(PacketNumber, Number)> {
         if self.rack.due() <= now {
             self.detect_losses(now, &mut fate);
         }
-        if self.deadline() > now {
-            return;
+        if self.segments.is_empty() {
+            return None;
         }
+        if self.timer + self.timeout() <= now {
+            self.time_out(now, &mut fate);
+            return None;
+        }
+        if self.probe_at() <= now { self.send_probe(now) } else { None }
+    }
+
+    /// RFC 6298 s5.4 to s5.6, RFC 6675 s5.1, RFC 6582 s3.2 on timeouts.
+    fn time_out(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
         self.timeouts += 1;
         self.backoff += 1;
         self.timer = now;
         self.phase = Phase::TimedOut;
+        self.probe = None;
         self.duplicates = 0;
         self.recover = self.base + self.segments.len() as u64;
         let mut lost = 0;
@@ -396,10 +431,15 @@ impl Sender {
     /// RFC 6298 s2: the timeout with its backoff.
     fn timeout(&self) -> Duration {
         let Config { recovery, min_rto, max_ack_delay, .. } = self.config;
-        let least = if recovery.is_new_reno() { INITIAL_RTO } else { Duration::ZERO };
-        let first = least.max(self.handshake_rtt * 3);
-        let base = self.rtt.srtt().map_or(first, |srtt| srtt + (self.rtt.rttvar() * 4).max(max_ack_delay));
-        (base.max(min_rto) * (1 << self.backoff.min(10))).min(MAX_RTO.max(min_rto))
+        let handshake = || (self.handshake_rtt, self.handshake_rtt / 2);
+        let (srtt, rttvar) = self.rtt.srtt().map_or_else(handshake, |srtt| (srtt, self.rtt.rttvar()));
+        let least = match recovery {
+            Recovery::Rack => srtt + min_rto,
+            Recovery::NewReno | Recovery::NewRenoSteady if self.rtt.srtt().is_none() => INITIAL_RTO.max(min_rto),
+            _ => min_rto,
+        };
+        let base = srtt + (rttvar * 4).max(max_ack_delay);
+        (base.max(least) * (1 << self.backoff.min(10))).min(MAX_RTO.max(min_rto))
     }
 }
 

@@ -71,7 +71,7 @@ fn tccc_shares_a_bottleneck_evenly_with_a_tcp() {
     assert!(kernel < tccc - 0.1, "{kernel} {tccc}");
 }
 
-/// Uni-MPTCP s4.3.2: nearer to the target than the weights between which the search chooses, and no dearer than needed.
+/// Uni-MPTCP s4.3.2: nearer to the target than the weights between which the search chooses.
 #[test]
 fn the_weight_found_for_a_target_gives_it() {
     let effort = Effort { seconds: 200, seeds: 1, carrier: Carrier::Tcp };
@@ -81,6 +81,13 @@ fn the_weight_found_for_a_target_gives_it() {
         let off = |rate: f64| (rate - target).abs();
         assert!(off(found.rate()) < off(least.rate()).min(off(most.rate())), "{target}: {found:?} {least:?} {most:?}");
     }
+}
+
+/// The same of a target that the cheap path nearly reaches. In ten runs: what little the costly path carries is chance in one.
+#[test]
+fn the_weight_found_for_a_small_target_is_no_dearer_than_the_least() {
+    let effort = Effort { seconds: 300, seeds: 10, carrier: Carrier::Tcp };
+    let least = compare::bought("uni-mptcp:weights=1/0.01", effort);
     let cheap = compare::bought(&compare::aiming_at(1.0), effort);
     assert!(cheap.cost() <= 1.2 * least.cost(), "{cheap:?} {least:?}");
 }

@@ -388,3 +388,27 @@ fn each_arrival_is_measured_once() {
     }
     assert_eq!(report.expect("an interval is over").samples, 35);
 }
+
+#[test]
+fn what_leaves_once_more_as_a_probe_is_the_same_data_and_changes_no_flight() {
+    let (mut session, data, packets) = sender(1);
+    let (now, last) = (Time::from_millis(60), *packets[0].last().unwrap());
+    let (in_flight, sent) = (session.view.subflows[0].in_flight, session.totals().sent);
+    let Some(Record::Data(again)) = session.repeat(now, FIRST, last) else { panic!("data") };
+    let first = data[0][WINDOW - 1];
+    assert_eq!((again.seq, again.offset, again.len, again.copy), (first.seq, first.offset, first.len, true));
+    assert_eq!(again.sent.elapsed(now), Duration::ZERO);
+    assert_eq!(session.view.subflows[0].in_flight, in_flight);
+    assert_eq!((session.totals().sent, session.totals().retransmitted), (sent, Bytes::new(PAYLOAD)));
+    // Nobody knows which of the two its acknowledgement is for (Karn).
+    session.on_acked(Time::from_millis(80), FIRST, packets[0][0]);
+    session.on_acked(Time::from_millis(300), FIRST, last);
+    assert_eq!(session.view.subflows[0].latest_rtt, Duration::from_millis(80));
+    assert_eq!(session.view.subflows[0].in_flight, in_flight - packet_size(&session) * 2);
+    // What is resolved, and what is lost, has no probe.
+    session.on_lost(Time::from_millis(300), FIRST, packets[0][1]);
+    for packet in [last, packets[0][1], PacketNumber(99)] {
+        assert_eq!(session.repeat(now, FIRST, packet), None);
+    }
+    assert_eq!(session.repeat(now, SECOND, last), None);
+}

@@ -285,7 +285,8 @@ fn before_the_first_round_trip_the_timeout_is_three_of_the_handshake_s() {
     for (recovery, handshake, expected) in [
         (Recovery::Sack, 600, 1_800),
         (Recovery::Rack, 100, 300),
-        (Recovery::Rack, 20, 200),
+        (Recovery::Rack, 20, 220),
+        (Recovery::Sack, 20, 200),
         (Recovery::NewReno, 600, 1_800),
         (Recovery::NewReno, 100, 1_000),
         (Recovery::NewRenoSteady, 20, 1_000),
@@ -293,7 +294,7 @@ fn before_the_first_round_trip_the_timeout_is_three_of_the_handshake_s() {
         let mut sender = sender(recovery);
         sender.on_handshake(ms(handshake));
         sender.on_sent(Time::ZERO, PacketNumber(0), None);
-        assert_eq!(sender.deadline(), at(expected), "{recovery:?} after {handshake} ms");
+        assert_eq!(sender.timer + sender.timeout(), at(expected), "{recovery:?} after {handshake} ms");
     }
 }
 
@@ -546,14 +547,14 @@ fn by_time_what_is_lost_again_in_one_round_trip_begins_one_episode() {
 fn by_time_losses_after_a_timeout_begin_no_episode_and_are_judged_by_when_they_left_last() {
     let mut sender = flight(Recovery::Rack, 5);
     acked(&mut sender, at(20), 1, &[]);
-    assert_eq!(timed_out(&mut sender, at(220)).len(), 1);
-    sender.on_sent(at(220), PacketNumber(5), Some(PacketNumber(1)));
+    assert_eq!(timed_out(&mut sender, at(240)).len(), 1);
+    sender.on_sent(at(240), PacketNumber(5), Some(PacketNumber(1)));
     // It had only been late, and says nothing of what has just left.
-    assert_eq!(acked(&mut sender, at(221), 1, &[(2, 3)]), [(2, Fate::ArrivedAfterAll)]);
+    assert_eq!(acked(&mut sender, at(241), 1, &[(2, 3)]), [(2, Fate::ArrivedAfterAll)]);
     assert_eq!(sender.rack.due(), Time::MAX);
-    sender.on_sent(at(222), PacketNumber(6), Some(PacketNumber(3)));
+    sender.on_sent(at(242), PacketNumber(6), Some(PacketNumber(3)));
     // Two are above it, but recovery is under way: no patience.
-    assert_eq!(acked(&mut sender, at(222 + 225), 1, &[(2, 4)]), [(6, Fate::Acked), (5, Fate::Lost)]);
+    assert_eq!(acked(&mut sender, at(242 + 245), 1, &[(2, 4)]), [(6, Fate::Acked), (5, Fate::Lost)]);
     assert_eq!(sender.phase, Phase::TimedOut);
 }
 
@@ -759,4 +760,118 @@ fn the_block_that_changed_last_comes_first() {
     assert_eq!(taken(&mut receiver), [0, 1, 2, 3, 4, 5]);
     assert_eq!(blocks(&mut receiver), [(0, 6), (8, 9)]);
     assert_eq!(Bytes::new(receiver.held_bytes()), Bytes::new(1_000));
+}
+
+// Tail loss probes (RFC 8985 s7).
+
+/// A sender that measures round trips of 20 ms by the clock of its packets, with this many segments in flight since 20 ms.
+fn tail(recovery: Recovery, count: u64) -> Sender {
+    let mut sender = flight(recovery, 1);
+    echoed(&mut sender, at(20), 0, 1, &[]);
+    for packet in 1..=count {
+        sender.on_sent(at(20), PacketNumber(packet), None);
+    }
+    sender
+}
+
+/// The packet that leaves once more when time has passed, and the number of its segment.
+fn probed(sender: &mut Sender, now: Time) -> Option<(u64, u64)> {
+    let probe = sender.on_timeout(now, |_, fate| panic!("{fate:?}"))?;
+    Some((probe.0.0, probe.1.number))
+}
+
+#[test]
+fn the_last_segment_probes_after_two_round_trips_of_silence() {
+    let mut sender = tail(Recovery::Rack, 3);
+    assert_eq!(sender.deadline(), at(62));
+    assert_eq!(probed(&mut sender, at(61)), None);
+    // What leaves, and what is acknowledged in order, puts it off.
+    sender.on_sent(at(30), PacketNumber(4), None);
+    assert_eq!(sender.deadline(), at(72));
+    acked(&mut sender, at(40), 2, &[]);
+    assert_eq!(sender.deadline(), at(82));
+    assert_eq!(probed(&mut sender, at(82)), Some((4, 4)));
+    // One at a time; then it is the timer's turn.
+    assert_eq!(sender.deadline(), at(82) + ms(220));
+    assert_eq!(timed_out(&mut sender, at(302)), [Fate::TimedOut { repeated: false, lost: 3, reinject: false }]);
+}
+
+#[test]
+fn the_acknowledgement_of_a_lone_segment_may_be_delayed() {
+    let mut sender = tail(Recovery::Rack, 1);
+    // Two round trips and 200 ms are longer than the timeout, which comes first.
+    assert_eq!(sender.deadline(), at(20 + 220));
+    assert_eq!(timed_out(&mut sender, at(240)).len(), 1);
+    // Round trips of 100 and 1,100 ms make one of 225 and a timeout of 1,375 ms.
+    let mut sender = flight(Recovery::Rack, 1);
+    acked(&mut sender, at(100), 1, &[]);
+    sender.on_sent(at(100), PacketNumber(1), None);
+    acked(&mut sender, at(1_200), 2, &[]);
+    sender.on_sent(at(1_200), PacketNumber(2), None);
+    assert_eq!(sender.deadline(), at(1_200 + 450 + 200));
+    assert_eq!(probed(&mut sender, at(1_850)), Some((2, 2)));
+}
+
+#[test]
+fn only_rack_probes_and_only_where_nothing_tells_of_a_loss() {
+    for recovery in [Recovery::Sack, Recovery::NewReno, Recovery::NewRenoSteady] {
+        let mut sender = tail(recovery, 3);
+        assert_eq!(probed(&mut sender, at(70)), None, "{recovery:?}");
+    }
+    // Something has arrived out of order.
+    let mut sender = tail(Recovery::Rack, 4);
+    acked(&mut sender, at(40), 1, &[(2, 3)]);
+    assert_eq!(sender.probe_at(), Time::MAX);
+    // Recovery, and what follows a timeout.
+    acked(&mut sender, at(40), 1, &[(2, 5)]);
+    assert_eq!((sender.phase, sender.probe_at()), (Phase::Recovery, Time::MAX));
+    let mut sender = tail(Recovery::Rack, 4);
+    timed_out(&mut sender, at(900));
+    assert_eq!((sender.phase, sender.probe_at()), (Phase::TimedOut, Time::MAX));
+}
+
+#[test]
+fn before_data_has_measured_a_round_trip_the_handshake_s_counts() {
+    let mut sender = sender(Recovery::Rack);
+    sender.on_handshake(ms(50));
+    for packet in 0..2 {
+        sender.on_sent(Time::ZERO, PacketNumber(packet), None);
+    }
+    assert_eq!(sender.deadline(), at(102));
+}
+
+#[test]
+fn what_a_probe_shows_to_be_lost_begins_an_episode() {
+    let mut sender = tail(Recovery::Rack, 4);
+    assert_eq!(probed(&mut sender, at(62)), Some((4, 4)));
+    let fates = acked(&mut sender, at(82), 1, &[(4, 5)]);
+    let lost: Vec<_> = (1..4).map(|packet| (packet, Fate::Lost)).collect();
+    assert_eq!(fates[..2], [(4, Fate::Acked), (1, Fate::BeginsRecovery)]);
+    assert_eq!(fates[2..], lost);
+    assert!(sender.probe.is_none(), "it has told what it can");
+}
+
+#[test]
+fn a_loss_that_the_probe_itself_repairs_is_an_episode_that_is_over() {
+    let mut sender = tail(Recovery::Rack, 3);
+    probed(&mut sender, at(62));
+    // All but the last arrive late, then the probe.
+    assert_eq!(acked(&mut sender, at(70), 3, &[]).len(), 2);
+    let fates = echoed(&mut sender, at(82), 62, 4, &[]);
+    let measured = (0, Fate::Measured(ms(20)));
+    assert_eq!(fates, [measured, (3, Fate::Acked), (3, Fate::BeginsRecovery), (3, Fate::Recovered)]);
+    assert_eq!(sender.phase, Phase::Open);
+}
+
+#[test]
+fn a_probe_of_what_was_only_late_says_nothing() {
+    let mut sender = tail(Recovery::Rack, 3);
+    probed(&mut sender, at(62));
+    let fates = echoed(&mut sender, at(90), 20, 4, &[]);
+    assert_eq!(fates[0], (1, Fate::Acked));
+    assert!(!fates.iter().any(|(_, fate)| matches!(fate, Fate::BeginsRecovery | Fate::Lost)), "{fates:?}");
+    // The next silence has a probe again.
+    sender.on_sent(at(90), PacketNumber(4), None);
+    sender.on_sent(at(90), PacketNumber(5), None);
+    assert!(sender.probe_at() < at(200));
 }
