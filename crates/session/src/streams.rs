@@ -30,10 +30,11 @@ impl Session {
         }
     }
 
-    /// The carrier's episode of recovery is over.
+    /// The carrier's episode of recovery is over, and with it the leave to send one packet again beyond the window.
     pub fn on_recovered(&mut self, id: SubflowId) {
         let Some(Some(path)) = self.paths.get_mut(id.index()) else { return };
         path.recovering = false;
+        path.fast_retransmit = false;
         self.view.subflows[id.index()].in_recovery = false;
     }
 

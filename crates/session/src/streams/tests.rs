@@ -144,6 +144,17 @@ fn an_episode_lasts_until_the_carrier_ends_it() {
 }
 
 #[test]
+fn an_episode_that_sent_nothing_again_leaves_no_right_to_send_beyond_the_window() {
+    let (mut session, _, packets) = sender(1);
+    let (now, of) = (Time::from_millis(30), &packets[0]);
+    // A probe repaired the loss (RFC 8985 s7.4.2).
+    session.on_recovery(now, FIRST, of[0]);
+    session.on_recovered(FIRST);
+    session.on_lost(now, FIRST, of[0]);
+    assert_eq!(sent(&mut session, now), [], "the window is halved and full");
+}
+
+#[test]
 fn a_timeout_loses_all_and_starts_with_the_window_of_a_timeout() {
     let (mut session, data, packets) = sender(2);
     let now = Time::from_secs_f64(1.0);
