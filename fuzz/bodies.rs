@@ -90,6 +90,7 @@ impl Source<'_> {
                 skew_base: i32::from(self.byte()) - 128,
                 var_base_us: self.byte().into(),
                 marked: 0,
+                least_us: Some(u32::from(self.byte()) << 24),
             }),
             10 => Record::PathStatus(PathStatus {
                 version: self.byte().into(),

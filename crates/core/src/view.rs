@@ -52,6 +52,9 @@ pub struct SubflowView {
     pub latest_rtt: Duration,
     /// Smallest round-trip time seen.
     pub min_rtt: Duration,
+    /// How much of it is the way back of acknowledgements, by the delays that the peer reports. What all subflows have in common
+    /// is a guess, since their clocks differ: what tells something is the difference between subflows. `None`: unknown.
+    pub way_back: Option<Duration>,
     /// Largest round-trip time seen.
     pub max_rtt: Duration,
     /// Mean deviation of the round-trip time (RFC 9002 s5.3 `rttvar`).
@@ -97,6 +100,7 @@ impl SubflowView {
             srtt: None,
             latest_rtt: Duration::ZERO,
             min_rtt: Duration::MAX,
+            way_back: None,
             max_rtt: Duration::ZERO,
             rttvar: Duration::ZERO,
             cwnd: Bytes::ZERO,

@@ -10,8 +10,8 @@
 //! * The rate is the largest sample of this round trip and the one before: a sample during a loss is less than the path's.
 //! * A sample while there was little to send is less, too, and makes a burst after it look like a long queue. So a prediction above
 //!   the smoothed round-trip time has to be one by samples that nothing limited.
-//! * It arrives half the smallest round-trip time sooner: queues are in the data's direction, and what is not queue is taken for
-//!   equal in both.
+//! * It arrives before its acknowledgement does, by the way back: queues are in the data's direction. How much of the smallest
+//!   round-trip time that is the delays tell that the peer reports, over QUIC; where they do not it is half.
 //! * The subflow that arrives first has no gap. The gap of another is the sum over those before it of what they send until it
 //!   arrives, at the rate of their windows or paces, or, if that is less, at which they delivered when nothing limited them.
 //!
@@ -79,8 +79,9 @@ impl Delivery {
     fn one_way(&self, subflow: &SubflowView) -> f64 {
         let Some(srtt) = subflow.srtt.map(Duration::as_secs_f64) else { return 0.0 };
         let least = subflow.min_rtt.as_secs_f64().min(srtt);
+        let back = subflow.way_back.map_or(least / 2.0, |way| way.as_secs_f64().min(least));
         let of = |rate: &Largest| if rate.rate() > 0.0 { subflow.in_flight.as_f64() / rate.rate() } else { srtt };
-        of(&self.any).min(of(&self.free).max(srtt)).max(least) - least / 2.0
+        of(&self.any).min(of(&self.free).max(srtt)).max(least) - back
     }
 
     /// What a subflow sends, bytes per second.
@@ -285,6 +286,17 @@ mod tests {
         // Without a rate there is the round trip that was measured.
         paths.subflows[1].delivery_rate = Rate::ZERO;
         assert!((gap(&paths, 1) - 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_way_back_that_is_known_is_not_half_of_the_round_trip() {
+        // It takes 20 of the 60 ms back, the other one 10 of 20, as is assumed: 500 (0.04 - 0.01).
+        let mut paths = fast_full();
+        paths.subflows[1].way_back = Some(Duration::from_millis(20));
+        assert!((gap(&paths, 1) - 15.0).abs() < 1e-9);
+        // Never more than the round trip, and the first then arrives as late as the slow one: it is given the front.
+        paths.subflows[1].way_back = Some(Duration::from_millis(100));
+        assert!(gap(&paths, 1).abs() < 1e-9);
     }
 
     #[test]

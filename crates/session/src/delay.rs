@@ -20,6 +20,8 @@ pub(crate) struct DelayMeter {
     origin: u32,
     samples: u32,
     sum_us: i64,
+    /// The smallest of this interval.
+    least_us: i32,
     skew_base: i32,
     var_base_us: u64,
     marked: u32,
@@ -38,15 +40,18 @@ impl DelayMeter {
         let Some(started) = self.started else {
             self.started = Some(now);
             self.origin = raw;
+            self.least_us = i32::MAX;
             self.add(0, marked);
             return None;
         };
         let report = (now.since(started) >= INTERVAL).then(|| self.finish(now, started));
-        self.add(i64::from(raw.wrapping_sub(self.origin).cast_signed()), marked);
+        self.add(raw.wrapping_sub(self.origin).cast_signed(), marked);
         report
     }
 
-    fn add(&mut self, delay_us: i64, marked: bool) {
+    fn add(&mut self, delay_us: i32, marked: bool) {
+        self.least_us = self.least_us.min(delay_us);
+        let delay_us = i64::from(delay_us);
         self.samples = self.samples.saturating_add(1);
         self.sum_us = self.sum_us.saturating_add(delay_us);
         self.marked += u32::from(marked);
@@ -71,6 +76,7 @@ impl DelayMeter {
             skew_base: self.skew_base,
             var_base_us: u32::try_from(self.var_base_us).unwrap_or(u32::MAX),
             marked: self.marked,
+            least_us: Some(self.origin.wrapping_add_signed(self.least_us)),
         };
         if self.means.len() == MEAN_INTERVALS {
             self.means.pop_front();
@@ -78,7 +84,8 @@ impl DelayMeter {
         self.means.push_back(mean);
         self.last_mean = Some(mean);
         self.long_mean = self.means.iter().sum::<i64>() / i64::try_from(self.means.len()).unwrap_or(1);
-        (self.samples, self.sum_us, self.skew_base, self.var_base_us, self.marked) = (0, 0, 0, 0, 0);
+        (self.samples, self.sum_us, self.least_us) = (0, 0, i32::MAX);
+        (self.skew_base, self.var_base_us, self.marked) = (0, 0, 0);
         self.started = Some(now);
         report
     }
@@ -112,6 +119,14 @@ mod tests {
             assert_eq!(report.samples, 7);
             assert_eq!(report.interval_us, 350_000);
         }
+    }
+
+    #[test]
+    fn the_smallest_delay_is_that_of_the_interval_by_the_two_clocks() {
+        // The sender's clock is a second behind. Seven or eight records an interval, the tenth with the smallest delay.
+        let reports = reports(|n| 20 + n.abs_diff(10));
+        let least = reports.iter().map(|report| report.least_us).collect::<Vec<_>>();
+        assert_eq!(least, [Some(1_023_000), Some(1_020_000), Some(1_025_000)]);
     }
 
     #[test]

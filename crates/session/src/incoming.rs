@@ -198,8 +198,10 @@ impl Session {
 
     pub(crate) fn measure_delay(&mut self, now: Time, id: SubflowId, sent: SendTime, ce: bool) {
         if let Some(path) = self.path_mut(id)
-            && let Some(report) = path.delay.on_record(now, sent, ce)
+            && let Some(mut report) = path.delay.on_record(now, sent, ce)
         {
+            // A kernel's Multipath TCP has nothing to compare its subflows' delays by.
+            report.least_us = report.least_us.filter(|_| path.carriage == Carriage::Datagrams);
             path.report_due = Some(report);
             self.stir(Time::ZERO);
         }
@@ -510,6 +512,9 @@ impl Session {
     fn on_path_report(&mut self, now: Time, id: SubflowId, report: &DelayReport) {
         let Some(path) = self.path_mut(id) else { return };
         let lost = core::mem::take(&mut path.lost_since_report);
+        if path.way_back.on_report(report.least_us) {
+            self.split_round_trips();
+        }
         let report = PathReport {
             samples: report.samples,
             interval: Duration::from_micros(u64::from(report.interval_us)),

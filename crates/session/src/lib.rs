@@ -33,6 +33,7 @@ mod session;
 mod streams;
 mod timers;
 mod trace;
+mod way_back;
 
 pub use config::{Carriage, Config, MAX_PATHS, PathInit, PeerLimits, Role};
 pub use error::{FlowError, MIN_DATAGRAM, PathError, ProtocolError};

@@ -14,6 +14,7 @@ use crate::delay::DelayMeter;
 use crate::idle::Age;
 use crate::pacer::Pacer;
 use crate::record::PathStatus;
+use crate::way_back::WayBack;
 
 /// Round-trip time assumed before the first sample, for timers only (RFC 9002 s6.2.2 assumes 333 ms).
 const INITIAL_RTO: Duration = Duration::from_millis(500);
@@ -72,7 +73,7 @@ pub(crate) struct Path {
     /// When the path was last heard, or data left that it must answer: for keep-alive.
     pub(crate) active_at: Time,
     pub(crate) id: SubflowId,
-    carriage: Carriage,
+    pub(crate) carriage: Carriage,
     /// Whether the carrier takes datagrams.
     pub(crate) carrier_ready: bool,
     /// The carrier is in an episode of recovery that it will end.
@@ -131,6 +132,7 @@ pub(crate) struct Path {
     pub(crate) status_ack_due: Option<u32>,
     /// Packets declared lost since the last path report.
     pub(crate) lost_since_report: u32,
+    pub(crate) way_back: WayBack,
     /// On a failed path: when to probe next, and the interval after that.
     pub(crate) next_probe: Time,
     pub(crate) probe_interval: Duration,
@@ -168,6 +170,7 @@ impl Path {
             window_filled_below: 0,
             loss: Ewma::new(0.01),
             lost_since_report: 0,
+            way_back: WayBack::default(),
             delivered_at: now,
             first_sent_at: now,
             app_limited_until: None,
@@ -277,6 +280,7 @@ impl Path {
 
     fn on_measured(&mut self, now: Time, rtt: Duration, view: &mut SubflowView) {
         self.age.on_sample(now);
+        self.way_back.on_round_trip(rtt);
         view.latest_rtt = rtt;
         view.srtt = self.rtt.srtt();
         view.rttvar = self.rtt.rttvar();

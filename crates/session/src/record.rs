@@ -40,6 +40,8 @@ mod flag {
     pub(super) const DEADLINE: u8 = 0x04;
     /// PATH_STATUS: the path is a backup.
     pub(super) const BACKUP: u8 = 0x01;
+    /// PATH_REPORT: the smallest delay follows.
+    pub(super) const LEAST: u8 = 0x01;
 }
 
 /// A sender's clock when a record left, in microseconds, modulo 2^32.
@@ -163,6 +165,9 @@ pub struct DelayReport {
     pub var_base_us: u32,
     /// Records that arrived with a congestion mark.
     pub marked: u32,
+    /// Smallest one-way delay, the receiver's clock less the sender's modulo 2^32: unlike the mean it can be compared with that
+    /// of other paths. `None`: not told.
+    pub least_us: Option<u32>,
 }
 
 /// What an endpoint tells about a path: how the peer should use it.
@@ -285,14 +290,17 @@ mod tests {
             (flow(), number()).prop_map(|(flow, limit)| Record::FlowWindow { flow, limit }),
             prop::option::of(flow()).prop_map(|flow| Record::Blocked { flow }),
             (flow(), any::<u32>()).prop_map(|(flow, code)| Record::Stop { flow, code }),
-            (any::<[u32; 4]>(), any::<[i32; 2]>()).prop_map(|(u, i)| Record::PathReport(DelayReport {
-                samples: u[0],
-                interval_us: u[1],
-                mean_us: i[0],
-                skew_base: i[1],
-                var_base_us: u[2],
-                marked: u[3],
-            })),
+            (any::<[u32; 4]>(), any::<[i32; 2]>(), any::<Option<u32>>()).prop_map(|(u, i, least_us)| {
+                Record::PathReport(DelayReport {
+                    samples: u[0],
+                    interval_us: u[1],
+                    mean_us: i[0],
+                    skew_base: i[1],
+                    var_base_us: u[2],
+                    marked: u[3],
+                    least_us,
+                })
+            }),
             (any::<u32>(), any::<u32>(), any::<bool>()).prop_map(|(version, cost_milli, backup)| Record::PathStatus(
                 PathStatus { version, cost_milli, backup }
             )),

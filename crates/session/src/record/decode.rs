@@ -53,6 +53,7 @@ impl Record {
                 skew_base: i32::from_be_bytes(input.array()?),
                 var_base_us: input.u32()?,
                 marked: input.u32()?,
+                least_us: if flags & flag::LEAST != 0 { Some(input.u32()?) } else { None },
             }),
             kind::PATH_STATUS => Self::PathStatus(PathStatus {
                 version: input.u32()?,

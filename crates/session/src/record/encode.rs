@@ -13,7 +13,7 @@ impl Record {
             Self::FlowWindow { .. } => 14,
             Self::Blocked { .. } | Self::PathStatusAck { .. } | Self::Ping { .. } | Self::Pong { .. } => 6,
             Self::Stop { .. } => 10,
-            Self::PathReport(_) => 26,
+            Self::PathReport(report) => 26 + if report.least_us.is_some() { 4 } else { 0 },
             Self::PathStatus(_) => 10,
         }
     }
@@ -71,13 +71,16 @@ impl Record {
                 put32(out, code);
             }
             Self::PathReport(report) => {
-                out.extend([kind::PATH_REPORT, 0]);
+                out.extend([kind::PATH_REPORT, if report.least_us.is_some() { flag::LEAST } else { 0 }]);
                 put32(out, report.samples);
                 put32(out, report.interval_us);
                 out.extend(report.mean_us.to_be_bytes());
                 out.extend(report.skew_base.to_be_bytes());
                 put32(out, report.var_base_us);
                 put32(out, report.marked);
+                if let Some(least) = report.least_us {
+                    put32(out, least);
+                }
             }
             Self::PathStatus(status) => {
                 out.extend([kind::PATH_STATUS, if status.backup { flag::BACKUP } else { 0 }]);
