@@ -115,6 +115,7 @@ pub(crate) struct Path {
     /// The timeout before the first sample, without the delay of acknowledgements.
     first_rto: Duration,
     pub(crate) age: Age,
+    pub(crate) way_back: WayBack,
     max_ack_delay: Duration,
     /// Assigned, waiting for the pacer or the carrier.
     pub(crate) queue: VecDeque<Queued>,
@@ -132,7 +133,6 @@ pub(crate) struct Path {
     pub(crate) status_ack_due: Option<u32>,
     /// Packets declared lost since the last path report.
     pub(crate) lost_since_report: u32,
-    pub(crate) way_back: WayBack,
     /// On a failed path: when to probe next, and the interval after that.
     pub(crate) next_probe: Time,
     pub(crate) probe_interval: Duration,

@@ -30,7 +30,7 @@ impl<T> Way<T> {
     }
 }
 
-/// Paths of which each sends 10 packets a round trip for two seconds: what part of it the sender takes for the way back, in ms.
+/// What the sender takes for the ways back, in ms, after three seconds of data on both paths.
 fn measured(queue_ms: impl Fn(u64) -> u64) -> [f64; 2] {
     let (mut sender, mut receiver) = (session(Role::Client), session(Role::Server));
     let flow = sender.open_flow().unwrap();

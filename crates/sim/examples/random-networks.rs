@@ -1,7 +1,8 @@
 //! Schedulers over networks drawn at random: two to four paths of 1 to 100 Mbit/s, one-way delays of 1 to 160 ms, queues of 20 ms to
 //! 1 s, losses of none to 1%, host buffers of 256 kB to 8 MB and several controllers. `docs/decisions/arrival-order.md` has its tables.
+//! With `uneven` the same networks, but of each round trip the way there takes between a tenth and nine tenths.
 //!
-//! `cargo run --release -p manypath-sim --example random-networks -- [NETWORKS] [quic|tcp] [SCHEDULER...]`
+//! `cargo run --release -p manypath-sim --example random-networks -- [NETWORKS] [quic|tcp|quic-uneven|tcp-uneven] [SCHEDULER...]`
 #![allow(clippy::print_stdout)] // it is what the program is for
 
 use core::fmt::Write as _;
@@ -35,17 +36,20 @@ fn power(random: &mut impl Rng, least: f64, most: f64) -> f64 {
 }
 
 /// The network with this number; `file`: what there is to send, or else there is no end of it.
-fn network(number: u64, transport: &str, scheduler: &str, file: Option<&str>) -> Result<Scenario, Failure> {
-    let random = &mut generator(number, "network");
+fn network(number: u64, kind: &str, scheduler: &str, file: Option<&str>) -> Result<Scenario, Failure> {
+    let (transport, even) = kind.strip_suffix("-uneven").map_or((kind, true), |transport| (transport, false));
+    let (random, ways) = (&mut generator(number, "network"), &mut generator(number, "ways"));
     let mut text = "name = \"random\"\nduration = \"40s\"\nwarmup = \"5s\"\nsample = \"100ms\"\n".to_owned();
     let mut routes = String::new();
     for index in 0..one_of(random, &PATHS) {
         let (rate, delay, queue) = (power(random, 0.0, 2.0), power(random, 0.0, 2.2), power(random, 1.3, 3.0));
         let loss = one_of(random, &LOSSES);
+        let there = if even { delay } else { 2.0 * delay * (0.1 + 0.8 * uniform(ways)) };
+        let back = 2.0 * delay - there;
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "[[link]]\nname = \"l{index}\"\nrate = \"{rate:.2}Mbit\"\ndelay = \"{delay:.1}ms\"\nqueue = \"{queue:.0}ms\"\nloss = \"{loss}\"\n"
+            "[[link]]\nname = \"l{index}\"\nrate = \"{rate:.2}Mbit\"\ndelay = \"{there:.1}ms\"\nqueue = \"{queue:.0}ms\"\nloss = \"{loss}\"\nback = {{ delay = \"{back:.1}ms\" }}\n"
         );
         let _ = write!(routes, "{{ route = [\"l{index}\"] }}, ");
     }
@@ -59,9 +63,9 @@ fn network(number: u64, transport: &str, scheduler: &str, file: Option<&str>) ->
 }
 
 /// One run of each network.
-fn runs(networks: u64, transport: &str, scheduler: &str, file: Option<&str>) -> Result<Vec<Report>, Failure> {
+fn runs(networks: u64, kind: &str, scheduler: &str, file: Option<&str>) -> Result<Vec<Report>, Failure> {
     let scenarios: Vec<_> =
-        (0..networks).map(|number| network(number, transport, scheduler, file)).collect::<Result<_, _>>()?;
+        (0..networks).map(|number| network(number, kind, scheduler, file)).collect::<Result<_, _>>()?;
     let jobs: Vec<Job<'_>> = scenarios.iter().map(|scenario| Job { scenario, seed: 1 }).collect();
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(run_all(&jobs, threads, |_| ())?)
@@ -84,9 +88,9 @@ struct Row {
 }
 
 impl Row {
-    fn new(networks: u64, transport: &str, scheduler: &str) -> Result<Self, Failure> {
-        let endless = runs(networks, transport, scheduler, None)?;
-        let files = runs(networks, transport, scheduler, Some("10MB"))?;
+    fn new(networks: u64, kind: &str, scheduler: &str) -> Result<Self, Failure> {
+        let endless = runs(networks, kind, scheduler, None)?;
+        let files = runs(networks, kind, scheduler, Some("10MB"))?;
         let delay = |run: &Report| run.connections[0].measures.and_then(|held| held.out_of_order_delay_s.mean);
         Ok(Self {
             scheduler: scheduler.to_owned(),
@@ -100,21 +104,18 @@ impl Row {
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args().skip(1);
     let networks: u64 = words.next().map_or(Ok(200), |word| word.parse())?;
-    let transport = words.next().unwrap_or_else(|| "quic".to_owned());
+    let kind = words.next().unwrap_or_else(|| "quic".to_owned());
     let mut named: Vec<String> = words.collect();
     if named.is_empty() {
         named = SCHEDULERS.map(str::to_owned).to_vec();
     }
     let rows: Vec<Row> =
-        named.iter().map(|scheduler| Row::new(networks, &transport, scheduler)).collect::<Result<_, _>>()?;
+        named.iter().map(|scheduler| Row::new(networks, &kind, scheduler)).collect::<Result<_, _>>()?;
     let all = 0..usize::try_from(networks)?;
     let best: Vec<f64> = all.clone().map(|at| rows.iter().map(|row| row.goodputs[at]).fold(0.0, f64::max)).collect();
     // Files are compared where every scheduler brought them.
     let complete: Vec<usize> = all.filter(|at| rows.iter().all(|row| row.files[*at].is_some())).collect();
-    println!(
-        "{networks} networks, transport {transport}; geometric means; files of 10 MB over {} of them",
-        complete.len()
-    );
+    println!("{networks} networks, transport {kind}; geometric means; files of 10 MB over {} of them", complete.len());
     println!(
         "| scheduler | goodput (Mbit/s) | within 2% of the best | least of the best | out of order (ms) | file (s) |"
     );
