@@ -367,6 +367,7 @@ class SubflowView:
     srtt_s: Optional[float]
     latest_rtt_s: float
     min_rtt_s: float
+    way_back_s: Optional[float]
     max_rtt_s: float
     rttvar_s: float
     cwnd_bytes: int

@@ -123,6 +123,8 @@ pub(crate) struct SubflowView {
     pub(crate) latest_rtt_s: f64,
     /// The smallest sample; infinite before the first.
     pub(crate) min_rtt_s: f64,
+    /// How much of that is the way back, but for a guess that all subflows share; `None`: unknown.
+    pub(crate) way_back_s: Option<f64>,
     /// The largest sample.
     pub(crate) max_rtt_s: f64,
     /// Mean deviation of the round-trip time.
@@ -186,6 +188,7 @@ impl SubflowView {
             srtt_s: view.srtt.map(seconds),
             latest_rtt_s: seconds(view.latest_rtt),
             min_rtt_s: seconds(view.min_rtt),
+            way_back_s: view.way_back.map(seconds),
             max_rtt_s: seconds(view.max_rtt),
             rttvar_s: seconds(view.rttvar),
             cwnd_bytes: view.cwnd.get(),
@@ -228,6 +231,7 @@ impl SubflowView {
             srtt: self.srtt_s.map(|srtt| span("srtt_s", srtt)).transpose()?,
             latest_rtt: span("latest_rtt_s", self.latest_rtt_s)?,
             min_rtt: span("min_rtt_s", self.min_rtt_s)?,
+            way_back: self.way_back_s.map(|way| span("way_back_s", way)).transpose()?,
             max_rtt: span("max_rtt_s", self.max_rtt_s)?,
             rttvar: span("rttvar_s", self.rttvar_s)?,
             cwnd: Bytes::new(self.cwnd_bytes),
