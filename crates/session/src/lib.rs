@@ -25,6 +25,7 @@ mod idle;
 mod incoming;
 #[cfg(test)]
 mod mutation;
+mod outcomes;
 mod outgoing;
 mod pacer;
 mod path;
