@@ -1,8 +1,9 @@
 //! Schedulers over networks drawn at random: two to four paths of 1 to 100 Mbit/s, one-way delays of 1 to 160 ms, queues of 20 ms to
 //! 1 s, losses of none to 1%, host buffers of 256 kB to 8 MB and several controllers. `docs/decisions/arrival-order.md` has its tables.
-//! With `uneven` the same networks, but of each round trip the way there takes between a tenth and nine tenths.
+//! With `-uneven` the same networks, but of each round trip the way there takes between a tenth and nine tenths. With `-changing` two of three
+//! links change: an outage of 0.3 to 12 s, a rate of a tenth to ten times as much, another delay, or a rate that changes every few seconds.
 //!
-//! `cargo run --release -p manypath-sim --example random-networks -- [NETWORKS] [quic|tcp|quic-uneven|tcp-uneven] [SCHEDULER...]`
+//! `cargo run --release -p manypath-sim --example random-networks -- [NETWORKS] [quic|tcp][-uneven|-changing] [SCHEDULER...]`
 #![allow(clippy::print_stdout)] // it is what the program is for
 
 use core::fmt::Write as _;
@@ -35,21 +36,53 @@ fn power(random: &mut impl Rng, least: f64, most: f64) -> f64 {
     10_f64.powf(least + (most - least) * uniform(random))
 }
 
+/// What becomes of a link of this rate in Mbit/s, as a scenario has it.
+fn schedule(random: &mut impl Rng, rate: f64) -> String {
+    let mut at = 3.0 + 17.0 * uniform(random);
+    let changes = match random.next_u64() % 6 {
+        0 => format!(
+            "{{ at = \"{at:.2}s\", rate = \"0Mbit\" }}, {{ at = \"{:.2}s\", rate = \"{rate:.2}Mbit\" }}",
+            at + power(random, -0.5, 1.1)
+        ),
+        1 => format!("{{ at = \"{at:.2}s\", rate = \"{:.2}Mbit\" }}", rate * power(random, -1.0, 1.0)),
+        2 => format!("{{ at = \"{at:.2}s\", delay = \"{:.1}ms\" }}", power(random, 0.0, 2.2)),
+        3 => {
+            let mut changes = String::new();
+            at = 0.0;
+            for _ in 0..random.next_u64() % 10 + 3 {
+                at += 0.5 + 4.5 * uniform(random);
+                // Writing to a string cannot fail.
+                let _ =
+                    write!(changes, "{{ at = \"{at:.2}s\", rate = \"{:.2}Mbit\" }}, ", rate * power(random, -0.7, 0.3));
+            }
+            changes
+        }
+        _ => return String::new(),
+    };
+    format!("schedule = [{changes}]\n")
+}
+
 /// The network with this number; `file`: what there is to send, or else there is no end of it.
 fn network(number: u64, kind: &str, scheduler: &str, file: Option<&str>) -> Result<Scenario, Failure> {
-    let (transport, even) = kind.strip_suffix("-uneven").map_or((kind, true), |transport| (transport, false));
+    let (transport, variant) = kind.split_once('-').unwrap_or((kind, ""));
     let (random, ways) = (&mut generator(number, "network"), &mut generator(number, "ways"));
+    let changes = &mut generator(number, "changes");
     let mut text = "name = \"random\"\nduration = \"40s\"\nwarmup = \"5s\"\nsample = \"100ms\"\n".to_owned();
     let mut routes = String::new();
     for index in 0..one_of(random, &PATHS) {
         let (rate, delay, queue) = (power(random, 0.0, 2.0), power(random, 0.0, 2.2), power(random, 1.3, 3.0));
         let loss = one_of(random, &LOSSES);
-        let there = if even { delay } else { 2.0 * delay * (0.1 + 0.8 * uniform(ways)) };
+        let (there, schedule) = match variant {
+            "uneven" => (2.0 * delay * (0.1 + 0.8 * uniform(ways)), String::new()),
+            "changing" => (delay, schedule(changes, rate)),
+            "" => (delay, String::new()),
+            _ => return Err(format!("no networks are called '{variant}'").into()),
+        };
         let back = 2.0 * delay - there;
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            "[[link]]\nname = \"l{index}\"\nrate = \"{rate:.2}Mbit\"\ndelay = \"{there:.1}ms\"\nqueue = \"{queue:.0}ms\"\nloss = \"{loss}\"\nback = {{ delay = \"{back:.1}ms\" }}\n"
+            "[[link]]\nname = \"l{index}\"\nrate = \"{rate:.2}Mbit\"\ndelay = \"{there:.1}ms\"\nqueue = \"{queue:.0}ms\"\nloss = \"{loss}\"\nback = {{ delay = \"{back:.1}ms\" }}\n{schedule}"
         );
         let _ = write!(routes, "{{ route = [\"l{index}\"] }}, ");
     }
