@@ -52,7 +52,7 @@ pub struct SubflowView {
     pub latest_rtt: Duration,
     /// Smallest round-trip time seen.
     pub min_rtt: Duration,
-    /// How much of it is the way back of acknowledgements, by the delays that the peer reports. What all subflows have in common
+    /// How long acknowledgements are on their way back, by the delays that the peer reports. What all subflows have in common
     /// is a guess, since their clocks differ: what tells something is the difference between subflows. `None`: unknown.
     pub way_back: Option<Duration>,
     /// Largest round-trip time seen.

@@ -15,8 +15,16 @@ use crate::session::Session;
 pub(crate) struct WayBack {
     /// The smallest round trip since the last report.
     round_trip: Option<Duration>,
+    measured: Option<Measured>,
+}
+
+/// What a report and the round trips of its interval tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Measured {
+    /// The smallest round trip. It has become longer than the smallest of all if the way has.
+    round_trip: Duration,
     /// The way back less the clocks' offset, microseconds modulo 2^32.
-    raw: Option<u32>,
+    raw: u32,
 }
 
 impl WayBack {
@@ -29,39 +37,53 @@ impl WayBack {
         // Both are of packets that arrived after the last report had left, since reports and acknowledgements come the same way.
         let round_trip = self.round_trip.take();
         let (Some(round_trip), Some(least)) = (round_trip, least_us) else { return false };
-        self.raw = Some(u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX).wrapping_sub(least));
+        let raw = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX).wrapping_sub(least);
+        self.measured = Some(Measured { round_trip, raw });
         true
     }
 }
 
+/// A path's round trip, microseconds.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    /// The smallest of all.
+    smallest: f64,
+    /// The one that `back` is a part of.
+    latest: f64,
+    /// The way back, but for what is added to all of them.
+    back: f64,
+}
+
 /// What must be added to all ways back, which are known but for that: so much that they are half of the round trips together, and that
-/// nothing takes less than no time there or back, as far as that can be. Of each path the smallest round trip and the way back, microseconds.
-fn common(ways: impl Iterator<Item = (f64, f64)>) -> f64 {
+/// nothing takes less than no time there or back, as far as that can be. Microseconds.
+fn common(round_trips: impl Iterator<Item = RoundTrip>) -> f64 {
     let (mut count, mut halves) = (0.0, 0.0);
     let (mut lowest, mut highest) = (f64::NEG_INFINITY, f64::INFINITY);
-    for (round_trip, back) in ways {
+    for RoundTrip { smallest, latest, back } in round_trips {
         count += 1.0;
-        halves += round_trip / 2.0 - back;
+        halves += smallest / 2.0 - back;
         lowest = lowest.max(-back);
-        highest = highest.min(round_trip - back);
+        highest = highest.min(latest - back);
     }
     if lowest <= highest { (halves / count).clamp(lowest, highest) } else { f64::midpoint(lowest, highest) }
 }
 
 impl Session {
-    /// Says of each path what part of its smallest round trip is the way back.
+    /// Says of each path what part of its round trips is the way back.
     pub(crate) fn split_round_trips(&mut self) {
         let Self { paths, view, .. } = self;
-        let Some(reference) = paths.iter().flatten().find_map(|path| path.way_back.raw) else { return };
-        let way = |path: &Path, view: &SubflowView| {
-            let back = path.way_back.raw?.wrapping_sub(reference).cast_signed();
-            Some((view.min_rtt.as_secs_f64() * 1e6, f64::from(back)))
+        let Some(reference) = paths.iter().flatten().find_map(|path| path.way_back.measured) else { return };
+        let micros = |span: Duration| span.as_secs_f64() * 1e6;
+        let split = |path: &Path, view: &SubflowView| {
+            let Measured { round_trip, raw } = path.way_back.measured?;
+            let back = f64::from(raw.wrapping_sub(reference.raw).cast_signed());
+            Some(RoundTrip { smallest: micros(view.min_rtt), latest: micros(round_trip), back })
         };
-        let common = common(paths.iter().flatten().filter_map(|path| way(path, view.get(path.id)?)));
+        let common = common(paths.iter().flatten().filter_map(|path| split(path, view.get(path.id)?)));
         for path in paths.iter().flatten() {
             let view = &mut view.subflows[path.id.index()];
-            if let Some((round_trip, back)) = way(path, view) {
-                view.way_back = Some(Duration::from_secs_f64((back + common).clamp(0.0, round_trip) * 1e-6));
+            if let Some(RoundTrip { latest, back, .. }) = split(path, view) {
+                view.way_back = Some(Duration::from_secs_f64((back + common).clamp(0.0, latest) * 1e-6));
             }
         }
     }
@@ -71,8 +93,10 @@ impl Session {
 mod tests {
     use super::*;
 
+    /// Of round trips as long as ever, and their ways back.
     fn assert_common<const N: usize>(ways: [(f64, f64); N], wanted: f64) {
-        let found = common(ways.into_iter());
+        let round_trip = |(smallest, back)| RoundTrip { smallest, latest: smallest, back };
+        let found = common(ways.into_iter().map(round_trip));
         assert!((found - wanted).abs() < 1e-9, "{found} for {wanted}");
     }
 
@@ -92,6 +116,10 @@ mod tests {
         assert_common([(20_000.0, 0.0), (200_000.0, -10_000.0)], 20_000.0);
         // What cannot be is off by the same on both ends.
         assert_common([(20_000.0, 0.0), (20_000.0, 100_000.0)], -40_000.0);
+        // It can if that round trip takes longer than it did.
+        let longer = RoundTrip { smallest: 20_000.0, latest: 150_000.0, back: 100_000.0 };
+        let found = common([RoundTrip { smallest: 20_000.0, latest: 20_000.0, back: 0.0 }, longer].into_iter());
+        assert!(found.abs() < 1e-9, "{found}");
     }
 
     #[test]
@@ -101,13 +129,13 @@ mod tests {
         assert!(!way.on_report(Some(5_000)), "no round trip");
         [30, 20, 25].into_iter().for_each(|rtt| way.on_round_trip(ms(rtt)));
         assert!(way.on_report(Some(15_000)));
-        assert_eq!(way.raw, Some(5_000));
+        assert_eq!(way.measured, Some(Measured { round_trip: ms(20), raw: 5_000 }));
         way.on_round_trip(ms(40));
         assert!(!way.on_report(None), "not told");
         assert!(!way.on_report(Some(0)), "those are of another interval");
         // The receiver's clock is a second ahead.
         way.on_round_trip(ms(60));
         assert!(way.on_report(Some(1_050_000)));
-        assert_eq!(way.raw, Some(10_000_u32.wrapping_sub(1_000_000)));
+        assert_eq!(way.measured, Some(Measured { round_trip: ms(60), raw: 10_000_u32.wrapping_sub(1_000_000) }));
     }
 }
