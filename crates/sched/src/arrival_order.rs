@@ -6,12 +6,13 @@
 //!
 //! * What a subflow has in flight leaves the path at its delivery rate, so a packet sent now is acknowledged after the one over
 //!   the other (Little's law), and not before the smallest round-trip time. That knows of a queue that has built up, or has drained,
-//!   since the packet left that the last round-trip time is of.
+//!   since the packet left that the last round-trip time is of. If for a whole round trip all take longer than what is in flight
+//!   explains, the way has become longer, and the smallest of them is the smallest.
 //! * The rate is the largest sample of this round trip and the one before: a sample during a loss is less than the path's.
 //! * A sample while there was little to send is less, too, and makes a burst after it look like a long queue. So a prediction above
 //!   the smoothed round-trip time has to be one by samples that nothing limited.
-//! * It arrives before its acknowledgement does, by the way back: queues are in the data's direction. How much of the smallest
-//!   round-trip time that is the delays tell that the peer reports, over QUIC; where they do not it is half.
+//! * It arrives before its acknowledgement does, by the way back: queues are in the data's direction. How long that is the delays
+//!   tell that the peer reports, over QUIC; where they do not it is half of the smallest round-trip time.
 //! * The subflow that arrives first has no gap. The gap of another is the sum over those before it of what they send until it
 //!   arrives, at the rate of their windows or paces, or, if that is less, at which they delivered when nothing limited them.
 //!
@@ -56,6 +57,49 @@ impl Largest {
     }
 }
 
+/// A way has become longer if its round trips are this many times what they were at the least, and
+const LONGER: f64 = 1.25;
+/// what was in flight leaves in less than this share of them, so that it does not explain them.
+const EXPLAINED: f64 = 0.5;
+/// So long that is believed when nothing is heard. What tries it then is one packet.
+const BELIEVED: Duration = Duration::from_secs(10);
+
+/// How long a round trip takes with nothing of one's own in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Least {
+    /// Seconds.
+    value: f64,
+    /// The smallest of the round trips measured in this one, seconds; `None` if what was in flight explains one of them.
+    round: Option<f64>,
+    /// When it began.
+    since: Option<Time>,
+    /// What had been delivered when the last was measured, and when that was.
+    heard: Option<(Bytes, Time)>,
+}
+
+impl Least {
+    /// `leaves`: how long what was in flight takes to leave the path, seconds.
+    fn add(&mut self, now: Time, subflow: &SubflowView, leaves: f64) {
+        let Some(srtt) = subflow.srtt else { return };
+        if self.heard.is_none_or(|(_, at)| now.since(at) >= BELIEVED) {
+            self.value = subflow.min_rtt.as_secs_f64();
+        }
+        if self.heard.is_some_and(|(delivered, _)| delivered == subflow.delivered) {
+            return;
+        }
+        self.heard = Some((subflow.delivered, now));
+        if now.since(*self.since.get_or_insert(now)) >= srtt {
+            if let Some(round) = self.round.filter(|round| *round > LONGER * self.value) {
+                self.value = round;
+            }
+            (self.round, self.since) = (Some(f64::INFINITY), Some(now));
+        }
+        let latest = subflow.latest_rtt.as_secs_f64();
+        self.value = self.value.min(latest);
+        self.round = self.round.filter(|_| leaves < EXPLAINED * latest).map(|round| round.min(latest));
+    }
+}
+
 /// How fast a subflow delivers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivery {
@@ -63,6 +107,9 @@ struct Delivery {
     any: Largest,
     /// By those that nothing limited, and those that are larger all the same.
     free: Largest,
+    /// What was in flight, bytes.
+    flight: Largest,
+    least: Least,
 }
 
 impl Delivery {
@@ -73,15 +120,19 @@ impl Delivery {
         if !subflow.rate_app_limited || sample > self.free.rate() {
             self.free.add(now, sample, round_trip);
         }
+        self.flight.add(now, (subflow.in_flight + subflow.mss).as_f64(), round_trip);
+        let free = self.free.rate();
+        self.least.add(now, subflow, if free > 0.0 { self.flight.rate() / free } else { f64::INFINITY });
     }
 
     /// How long a packet that leaves now will be on its way, seconds.
     fn one_way(&self, subflow: &SubflowView) -> f64 {
         let Some(srtt) = subflow.srtt.map(Duration::as_secs_f64) else { return 0.0 };
-        let least = subflow.min_rtt.as_secs_f64().min(srtt);
-        let back = subflow.way_back.map_or(least / 2.0, |way| way.as_secs_f64().min(least));
         let of = |rate: &Largest| if rate.rate() > 0.0 { subflow.in_flight.as_f64() / rate.rate() } else { srtt };
-        of(&self.any).min(of(&self.free).max(srtt)).max(least) - back
+        let round_trip = of(&self.any).min(of(&self.free).max(srtt)).max(self.least.value.min(srtt));
+        // What a way takes longer is taken to be on the data's side, as queues are.
+        let back = subflow.way_back.map_or(subflow.min_rtt.as_secs_f64() / 2.0, |way| way.as_secs_f64());
+        (round_trip - back).max(0.0)
     }
 
     /// What a subflow sends, bytes per second.
@@ -297,6 +348,50 @@ mod tests {
         // Never more than the round trip, and the first then arrives as late as the slow one: it is given the front.
         paths.subflows[1].way_back = Some(Duration::from_millis(100));
         assert!(gap(&paths, 1).abs() < 1e-9);
+    }
+
+    /// The slow subflow of [`fast_full`] hears of a round trip, so much in flight; the gap after that.
+    fn hear(scheduler: &mut ArrivalOrder, paths: &mut View, millis: u64, rtt: u64, flight: u64) -> f64 {
+        let slow = &mut paths.subflows[1];
+        (slow.latest_rtt, slow.srtt) = (Duration::from_millis(rtt), Some(Duration::from_millis(rtt)));
+        (slow.in_flight, slow.delivery_rate) = (Bytes::new(flight * MSS), rate(500.0));
+        slow.delivered += Bytes::new(MSS);
+        scheduler.pick(Time::from_millis(millis), paths, &queue(1, 1));
+        gap_of(scheduler, 1)
+    }
+
+    #[test]
+    fn a_way_that_has_become_longer_is_known_after_a_round_trip_and_believed_for_some_time() {
+        let (mut scheduler, mut paths) = (ArrivalOrder::new(Config::default()), fast_full());
+        // 500 (0.03 - 0.01); with 160 ms, of which 30 are the way back, 500 (0.13 - 0.01).
+        for (millis, wanted) in [(0, 10.0), (100, 10.0), (200, 10.0), (359, 10.0), (360, 60.0)] {
+            let found = hear(&mut scheduler, &mut paths, millis, 160, 0);
+            assert!((found - wanted).abs() < 1e-9, "{millis} ms: {found}");
+        }
+        for (millis, wanted) in [(10_359, 60.0), (10_360, 10.0)] {
+            scheduler.pick(Time::from_millis(millis), &paths, &queue(1, 1));
+            assert!((gap_of(&scheduler, 1) - wanted).abs() < 1e-9, "{millis} ms");
+        }
+    }
+
+    #[test]
+    fn a_way_is_not_longer_if_what_was_in_flight_explains_it_or_one_round_trip_was_not() {
+        // With the next one 39 segments leave in 78 ms, less than half of 160. And 70 ms are not a quarter more than 60.
+        for (flight, shortest, wanted) in [(38, 160, 60.0), (39, 160, 10.0), (0, 70, 10.0)] {
+            let (mut scheduler, mut paths) = (ArrivalOrder::new(Config::default()), fast_full());
+            for millis in (0..1_000).step_by(50) {
+                let rtt = if millis % 150 == 0 { shortest } else { 160 };
+                hear(&mut scheduler, &mut paths, millis, rtt, flight);
+            }
+            paths.subflows[1].in_flight = Bytes::ZERO;
+            scheduler.pick(Time::from_millis(1_000), &paths, &queue(1, 1));
+            assert!((gap_of(&scheduler, 1) - wanted).abs() < 1e-9, "{flight}, {shortest} ms");
+        }
+        let (mut scheduler, mut paths) = (ArrivalOrder::new(Config::default()), fast_full());
+        for turn in 0..10 {
+            hear(&mut scheduler, &mut paths, turn * 100, 160, 0);
+        }
+        assert!((hear(&mut scheduler, &mut paths, 1_000, 60, 0) - 10.0).abs() < 1e-9, "a shorter one counts at once");
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub(crate) fn subflow(id: u32, rtt_ms: u64, cwnd: u64, used: u64) -> SubflowView
     let mut subflow = SubflowView::new(SubflowId(id), Bytes::new(MSS));
     subflow.srtt = Some(Duration::from_millis(rtt_ms));
     subflow.min_rtt = Duration::from_millis(rtt_ms);
+    subflow.latest_rtt = Duration::from_millis(rtt_ms);
     subflow.max_rtt = Duration::from_millis(rtt_ms);
     subflow.cwnd = Bytes::new(MSS) * cwnd;
     subflow.in_flight = Bytes::new(MSS) * used;
