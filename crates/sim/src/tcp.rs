@@ -9,6 +9,7 @@
 //!   be lost (rule 3) nor makes a rescue retransmission (rule 4).
 //! * RACK-TLP (RFC 8985, [`rack`] and [`tail_probe`]): by time, and what is sent again is judged like anything else. The loss of
 //!   what was sent again begins an episode anew (RFC 5681 s4.3), and a timeout spares nothing that left a moment ago (s6.3).
+//!   What left again too soon, by its time stamp, has segments be later before they count as lost (s6.2 step 4).
 //!   Where nothing is heard the last segment leaves once more as a probe.
 //! * NewReno (RFC 6582): the third duplicate acknowledgement in a row loses the first segment, a partial acknowledgement the
 //!   next one; the timer starts anew with the first partial acknowledgement of an episode only ("impatient"), or with each of
@@ -52,6 +53,8 @@ const DUP_THRESH: usize = 3;
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// RFC 6298 s2.5: the timeout may be bounded at sixty seconds.
 const MAX_RTO: Duration = Duration::from_secs(60);
+/// Time stamps count microseconds.
+const TICK: Duration = Duration::from_micros(1);
 /// The most blocks of a SACK option (RFC 2018 s3) beside timestamps and a data acknowledgement (RFC 8684 s3.3).
 const MAX_BLOCKS: usize = 2;
 
@@ -215,6 +218,9 @@ impl Sender {
             fate(PacketNumber::default(), Fate::Measured(echo));
             sample = Some(echo);
         }
+        if advanced {
+            self.judge_repetition(now, SendTime(u32::try_from(ack.timing).unwrap_or(0)));
+        }
         let timed = (self.config.recovery == Recovery::Rack).then(|| self.rtt.min().unwrap_or_default());
         let mut note = |number: u64, segment: &Segment, fate: &mut dyn FnMut(PacketNumber, Fate)| {
             if segment.whereabouts == Whereabouts::Arrived {
@@ -280,6 +286,18 @@ impl Sender {
         self.detect_losses(now, &mut fate);
     }
 
+    /// What is first in order arrives in a recovery. Its time stamp says whether it left again too soon (RFC 3522 s3), as
+    /// D-SACK would when the second copy has come.
+    fn judge_repetition(&mut self, now: Time, echo: SendTime) {
+        let repeated = |held: &&Segment| held.repeated && held.whereabouts == Whereabouts::InFlight;
+        if let Some(first) = self.segments.front().filter(repeated)
+            && self.phase != Phase::Open
+            && echo.elapsed(now) > now.since(first.sent_at) + TICK
+        {
+            self.rack.on_sent_too_soon(self.base, self.base + self.segments.len() as u64);
+        }
+    }
+
     /// The cumulative acknowledgement moved.
     fn on_advance(&mut self, now: Time, fate: &mut impl FnMut(PacketNumber, Fate)) {
         self.duplicates = 0;
@@ -292,6 +310,7 @@ impl Sender {
             self.timer = now;
         }
         if over && self.phase != Phase::Open {
+            self.rack.on_recovered();
             if core::mem::replace(&mut self.phase, Phase::Open) == Phase::Recovery {
                 fate(PacketNumber::default(), Fate::Recovered);
             }
@@ -348,7 +367,7 @@ impl Sender {
     /// RFC 8985 s6.2: the next segment that has not arrived although it should have.
     fn next_late(&mut self, now: Time) -> Option<u64> {
         let certain = self.phase != Phase::Open || self.highest[DUP_THRESH - 1] > self.base;
-        let tolerance = self.rack.tolerance(certain, self.rtt.min().unwrap_or_default());
+        let tolerance = self.rack.tolerance(certain, &self.rtt);
         let (segments, base) = (&self.segments, self.base);
         self.rack.next_lost(now, tolerance, |number, sent_at| {
             let index = number.checked_sub(base).and_then(|ahead| usize::try_from(ahead).ok());

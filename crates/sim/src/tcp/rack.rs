@@ -3,7 +3,10 @@
 
 use std::collections::VecDeque;
 
-use manypath_core::{Duration, Time};
+use manypath_core::{Duration, RttEstimator, Time};
+
+/// RFC 8985 s6.2 step 4: for so many recoveries counts what was sent again too soon.
+const PERSISTENCE: u32 = 16;
 
 /// What is known of the order in which segments leave and arrive.
 #[derive(Debug, Default)]
@@ -19,6 +22,12 @@ pub(super) struct Rack {
     highest: u64,
     /// A segment that left once has arrived after a higher one (spec: RACK.reordering_seen).
     reordered: bool,
+    /// How many round trips had segments that were sent again too soon (spec: RACK.reo_wnd_mult less one).
+    pub(super) hasty: u32,
+    /// The last of them ends when what is below has arrived (spec: RACK.dsack_round).
+    round: u64,
+    /// How many recoveries it still counts for (spec: RACK.reo_wnd_persist).
+    persists: u32,
     /// When the first departure that is late will count as lost.
     due: Option<Time>,
 }
@@ -46,10 +55,29 @@ impl Rack {
         }
     }
 
+    /// RFC 8985 s6.2 step 4: `number` was late only, and had been sent again. Before anything was seen out of order that says what
+    /// a timeout repeated, and nothing of the order. `end`: one past what has left.
+    pub(super) fn on_sent_too_soon(&mut self, number: u64, end: u64) {
+        if self.reordered && number >= self.round {
+            self.hasty = self.hasty.saturating_add(1);
+            self.round = end;
+            self.persists = PERSISTENCE;
+        }
+    }
+
+    /// A recovery is over.
+    pub(super) fn on_recovered(&mut self) {
+        self.persists = self.persists.saturating_sub(1);
+        if self.persists == 0 {
+            self.hasty = 0;
+        }
+    }
+
     /// RFC 8985 s6.2 step 4: how long a segment may be late. `certain`: recovery is under way, or three later segments have
     /// arrived.
-    pub(super) fn tolerance(&self, certain: bool, min_rtt: Duration) -> Duration {
-        if certain && !self.reordered { Duration::ZERO } else { min_rtt / 4 }
+    pub(super) fn tolerance(&self, certain: bool, rtt: &RttEstimator) -> Duration {
+        let Some(srtt) = rtt.srtt().filter(|_| !certain || self.reordered) else { return Duration::ZERO };
+        (rtt.min().unwrap_or_default() / 4 * u64::from(self.hasty.saturating_add(1))).min(srtt)
     }
 
     /// RFC 8985 s6.2 step 5: the next segment that is lost by now. `matters`: whether the segment of this number is in

@@ -5,7 +5,7 @@ use manypath_core::{Duration, PacketNumber, Time};
 use manypath_scenario::Recovery;
 use manypath_session::record::SendTime;
 
-use super::{Phase, Sender};
+use super::{Phase, Sender, TICK};
 use crate::carrier::Fate;
 use crate::packet::Number;
 
@@ -51,8 +51,8 @@ impl Sender {
     pub(super) fn judge_probe(&mut self, now: Time, echo: SendTime, fate: &mut impl FnMut(PacketNumber, Fate)) {
         let Some(probe) = self.probe.filter(|probe| self.base >= probe.end) else { return };
         self.probe = None;
-        // Stamps count microseconds; the probe left two milliseconds at least after what it repeats.
-        if echo.elapsed(now) <= now.since(probe.left_at) + Duration::from_micros(1) {
+        // The probe left two milliseconds at least after what it repeats.
+        if echo.elapsed(now) <= now.since(probe.left_at) + TICK {
             fate(probe.packet, Fate::BeginsRecovery);
             fate(probe.packet, Fate::Recovered);
         }

@@ -522,6 +522,68 @@ fn by_time_a_segment_may_be_late_by_a_quarter_of_a_round_trip() {
     assert_eq!(sender.deadline(), at(225));
 }
 
+/// A flight of four from `base` on, of which the first is overtaken, counts as lost after `patience`, leaves again, and comes: the
+/// first copy, or the second. Round trips take 20 ms.
+fn overtaken(sender: &mut Sender, base: u64, patience: u64, first_copy: bool) {
+    let (left, packet) = (base * 100, PacketNumber(base * 2));
+    for ahead in 0..4 {
+        sender.on_sent(at(left), PacketNumber(packet.0 + ahead), None);
+    }
+    let fates = acked(sender, at(left + 20), base, &[(base + 1, base + 4)]);
+    assert_eq!(fates.iter().filter(|(_, fate)| *fate == Fate::Acked).count(), 3, "{fates:?}");
+    assert_eq!(sender.deadline(), at(left + 20 + patience), "of segment {base}");
+    assert_eq!(timed_out(sender, at(left + 20 + patience)), [Fate::BeginsRecovery, Fate::Lost]);
+    let again = left + 25 + patience;
+    sender.on_sent(at(again), PacketNumber(packet.0 + 4), Some(packet));
+    echoed(sender, at(again + 20), if first_copy { left } else { again }, base + 4, &[]);
+}
+
+/// A sender that has measured 20 ms, and has seen a segment come after a later one if `reordered`.
+fn of_twenty_ms(reordered: bool) -> Sender {
+    let mut sender = flight(Recovery::Rack, 4);
+    acked(&mut sender, at(20), 0, if reordered { &[(1, 2)] } else { &[] });
+    acked(&mut sender, at(20), 4, &[]);
+    sender
+}
+
+/// RFC 8985 s6.2 step 4.
+#[test]
+fn by_time_a_segment_may_be_the_later_the_more_were_sent_again_too_soon() {
+    let mut sender = of_twenty_ms(true);
+    overtaken(&mut sender, 4, 5, true);
+    // What had been lost teaches nothing, and a row of sixteen recoveries, of which that was the first, makes up for it.
+    for turn in 2..=16 {
+        overtaken(&mut sender, 4 * turn, 10, false);
+    }
+    overtaken(&mut sender, 68, 5, true);
+    overtaken(&mut sender, 72, 10, true);
+    overtaken(&mut sender, 76, 15, false);
+    // Never for longer than a round trip.
+    sender.rack.hasty = 1_000;
+    let srtt = sender.rtt.srtt().unwrap();
+    assert_eq!(sender.rack.tolerance(true, &sender.rtt), srtt);
+}
+
+#[test]
+fn by_time_what_a_timeout_repeated_says_nothing_of_the_order() {
+    for (reordered, hasty) in [(false, 0), (true, 1)] {
+        let mut sender = of_twenty_ms(reordered);
+        for packet in 4..8 {
+            sender.on_sent(at(100), PacketNumber(packet), None);
+        }
+        probed(&mut sender, at(142));
+        let deadline = sender.deadline();
+        timed_out(&mut sender, deadline);
+        for packet in 4..8 {
+            sender.on_sent(at(500), PacketNumber(packet + 5), Some(PacketNumber(packet)));
+        }
+        // All come late; more than one of a round trip counts as one.
+        echoed(&mut sender, at(520), 100, 5, &[]);
+        echoed(&mut sender, at(521), 100, 8, &[]);
+        assert_eq!(sender.rack.hasty, hasty, "{reordered}");
+    }
+}
+
 /// RFC 5681 s4.3: each window in which something is lost is one sign of congestion.
 #[test]
 fn by_time_what_is_lost_again_in_one_round_trip_begins_one_episode() {
