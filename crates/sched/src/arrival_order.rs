@@ -57,11 +57,11 @@ impl Largest {
     }
 }
 
-/// A way has become longer if its round trips are this many times what they were at the least, and
+/// A way has become longer if its round trips are more than this many times what they were at the least.
 const LONGER: f64 = 1.25;
-/// what was in flight leaves in less than this share of them, so that it does not explain them.
+/// What was in flight explains a round trip if it takes this share of it, or more, to leave the path.
 const EXPLAINED: f64 = 0.5;
-/// So long that is believed when nothing is heard. What tries it then is one packet.
+/// So long a longer way is believed in when nothing is heard; then its path is tried again.
 const BELIEVED: Duration = Duration::from_secs(10);
 
 /// How long a round trip takes with nothing of one's own in the queue.
