@@ -91,8 +91,9 @@ static void count(u32 which)
 {
 	u64 *held = bpf_map_lookup_elem(&counters, &which);
 
+	/* The processor's own, and yet at once: a program that runs as a task is interrupted by those of packets that come. */
 	if (held)
-		*held += 1;
+		__sync_fetch_and_add(held, 1);
 }
 
 /* The token of the socket's connection; zero for plain TCP, and where the other end did not take up the offer of Multipath TCP. */

@@ -28,6 +28,8 @@ pub fn status() -> Result<Vec<Controller>, Error> {
 
 fn controller(instance: &Instance, default: &str) -> Result<Controller, Error> {
     let name = &instance.name;
+    // Before the counters: an event is counted before it is shown, so that no counter is behind what is shown.
+    let connections = connections(name)?;
     let counters = PinnedMap::open(name, pins::COUNTERS)?;
     let counters = Counter::ALL.iter().map(|(counter, label)| Ok((*label, counters.counter(*counter)?)));
     Ok(Controller {
@@ -36,7 +38,7 @@ fn controller(instance: &Instance, default: &str) -> Result<Controller, Error> {
         default: default == name,
         parameters: tunables::get(instance)?.into_iter().collect(),
         counters: counters.collect::<Result<_, Error>>()?,
-        connections: connections(name)?,
+        connections,
     })
 }
 
