@@ -8,6 +8,7 @@
 pub mod cache;
 pub mod filter;
 pub mod ids;
+pub mod lateness;
 pub mod parse;
 pub mod quantity;
 pub mod ranges;
@@ -19,6 +20,7 @@ pub mod view;
 pub use cache::prefetch;
 pub use filter::{Ewma, WindowedMax, WindowedMin, jain_index};
 pub use ids::{DataSeq, FlowId, PacketNumber, SubflowId};
+pub use lateness::Lateness;
 pub use parse::ParseUnitError;
 pub use quantity::{Bytes, Rate};
 pub use ranges::{DataRange, RangeSet};

@@ -12,6 +12,7 @@ use noq::{
 use crate::code;
 use crate::message::{MAX_BODY, Message, MessageError, truncated};
 use crate::reports::{ReporterFactory, Reports};
+use crate::under_way::NOQ_TIME_THRESHOLD;
 
 /// A silent carrier is given up after this long. The session notices much earlier and sends elsewhere meanwhile.
 const IDLE_TIMEOUT_MS: u32 = 30_000;
@@ -75,6 +76,8 @@ pub(crate) fn transport_config(reports: &Arc<Reports>, max_mtu: u16, is_server: 
         .ack_frequency_config(Some(acks))
         .datagram_receive_buffer_size(Some(RECEIVE_BUFFER))
         .datagram_send_buffer_size(SEND_BUFFER)
+        .packet_threshold(u32::MAX)
+        .time_threshold(NOQ_TIME_THRESHOLD)
         .congestion_controller_factory(Arc::new(ReporterFactory(Arc::clone(reports))));
     #[cfg(feature = "qlog")]
     config.qlog_from_env("manypath");
@@ -152,12 +155,14 @@ mod tests {
     use std::time::Instant;
 
     use bytes::BytesMut;
+    use manypath_core::PacketNumber;
     use noq_proto::{
         ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, FourTuple, ServerConfig,
     };
 
     use super::*;
     use crate::identity::Identity;
+    use crate::reports::{Fate, News};
     use crate::tls::{self, Trust};
 
     /// One end of a connection without sockets and clocks.
@@ -210,21 +215,43 @@ mod tests {
     }
 
     fn ends(now: Instant) -> (End, End) {
+        ends_with(&Arc::new(Reports::default()), now)
+    }
+
+    /// The client's carrier reports to `reports`.
+    fn ends_with(reports: &Arc<Reports>, now: Instant) -> (End, End) {
         let config = || Arc::new(EndpointConfig::default());
         let [at_client, at_server] = ["127.0.0.1:1", "127.0.0.1:2"].map(|address| address.parse().unwrap());
-        let transport = |is_server| transport_config(&Arc::new(Reports::default()), 1452, is_server);
         let credentials = Identity::Ephemeral.load().unwrap();
         let trust = Trust::Fingerprint(credentials.fingerprint());
         let mut server = ServerConfig::with_crypto(Arc::new(tls::server(credentials).unwrap()));
-        server.transport_config(transport(true));
+        server.transport_config(transport_config(&Arc::new(Reports::default()), 1452, true));
         let tls = tls::client(&trust).unwrap();
         let mut client = ClientConfig::new(tls.crypto);
-        client.transport_config(transport(false));
+        client.transport_config(transport_config(reports, 1452, false));
         let mut endpoint = Endpoint::new(config(), None, true);
         let connection = endpoint.connect(now, client, at_server, &tls.server_name).ok();
         let client = End { endpoint, connection, address: at_client };
         let endpoint = Endpoint::new(config(), Some(Arc::new(server)), true);
         (client, End { endpoint, connection: None, address: at_server })
+    }
+
+    /// Ends that have nothing more to tell each other, the first of which reports to `reports`, and the time by then.
+    fn settled(reports: &Arc<Reports>) -> (End, End, Instant) {
+        let mut now = Instant::now();
+        let (mut client, mut server) = ends_with(reports, now);
+        // The handshake, the discovery of the packet size, and acknowledgements that wait.
+        for _ in 0..200 {
+            now += Duration::from_millis(10);
+            for end in [&mut client, &mut server] {
+                if let Some((_, connection)) = &mut end.connection {
+                    connection.handle_timeout(now);
+                }
+            }
+            client.sends(now).into_iter().for_each(|packet| server.take(now, packet, client.address));
+            server.sends(now).into_iter().for_each(|packet| client.take(now, packet, server.address));
+        }
+        (client, server, now)
     }
 
     /// noq would write its probes past the end of a packet (see `reports`), were they sent in one batch.
@@ -255,20 +282,7 @@ mod tests {
 
     #[test]
     fn four_packets_are_acknowledged_at_once() {
-        let begun = Instant::now();
-        let (mut client, mut server) = ends(begun);
-        // The handshake, the discovery of the packet size, and acknowledgements that wait.
-        let mut now = begun;
-        for _ in 0..200 {
-            now += Duration::from_millis(10);
-            for end in [&mut client, &mut server] {
-                if let Some((_, connection)) = &mut end.connection {
-                    connection.handle_timeout(now);
-                }
-            }
-            client.sends(now).into_iter().for_each(|packet| server.take(now, packet, client.address));
-            server.sends(now).into_iter().for_each(|packet| client.take(now, packet, server.address));
-        }
+        let (mut client, mut server, now) = settled(&Arc::new(Reports::default()));
         let acknowledged = (1..=400u64).filter(|_| {
             let (_, connection) = client.connection.as_mut().unwrap();
             connection.datagrams().send(Bytes::from_static(&[0; 1000]), true).unwrap();
@@ -282,5 +296,35 @@ mod tests {
         // A packet number that noq leaves out (RFC 9000 s21.4) looks like a loss, which is acknowledged at once.
         let fours = packets.iter().filter(|packets| **packets == 4).count();
         assert!(packets.iter().all(|packets| *packets <= 4) && fours * 4 > packets.len() * 3, "{packets:?}");
+    }
+
+    /// Flights of sixteen packets arrive last first, once and again.
+    #[test]
+    fn packets_that_were_overtaken_are_lost_in_the_first_flight_only() {
+        let reports = Arc::new(Reports::default());
+        let (mut client, mut server, mut now) = settled(&reports);
+        let mut news = News::default();
+        let lost = (0..10).map(|flight| {
+            for record in 0..16 {
+                let packet = PacketNumber(flight * 16 + record);
+                let (_, connection) = client.connection.as_mut().unwrap();
+                connection.datagrams().send(reports.datagram(vec![0; 1000], Some(packet)), true).unwrap();
+            }
+            let packets = client.sends(now);
+            now += Duration::from_millis(10);
+            for packet in packets.into_iter().rev() {
+                server.take(now, packet, client.address);
+                server.sends(now).into_iter().for_each(|ack| client.take(now, ack, server.address));
+            }
+            now += MAX_ACK_DELAY;
+            server.connection.as_mut().unwrap().1.handle_timeout(now);
+            server.sends(now).into_iter().for_each(|ack| client.take(now, ack, server.address));
+            reports.take(&mut news);
+            let lost = news.fates.iter().filter(|fate| matches!(fate, Fate::Lost(_))).count();
+            assert_eq!(news.fates.len(), 16, "each record is reported once");
+            lost
+        });
+        let lost: Vec<usize> = lost.collect();
+        assert!(lost[0] > 0 && lost[1..].iter().all(|lost| *lost == 0), "{lost:?}");
     }
 }

@@ -290,6 +290,7 @@ impl Engine {
         news: &News,
     ) {
         state.on_fates(now, id, &news.fates);
+        state.set_loss_at(id, news.loss_at.map(|at| Time::ZERO + at.saturating_duration_since(self.epoch).into()));
         if news.mtu_changed
             && let Some(size) = carrier.connection.max_datagram_size()
         {

@@ -30,7 +30,8 @@
 //! runs in its own runtime and copies bytes into and out of the flows' buffers. A byte is copied into the send buffer, into
 //! its datagram, and at the other end into the receive buffer and to the reader.
 //!
-//! `reports` tells the session what became of each data record. noq's own window is opened wide and its pacer is off. `reports`
+//! `reports` tells the session what became of each data record; which are lost, `under_way` finds out. noq's own window is opened
+//! wide, its pacer is off, and its thresholds of loss are out of the way. `reports`
 //! also keeps noq from sending several packets at once in a carrier's first moments, where noq 1.4.0 may panic.
 //!
 //! # Dependencies
@@ -73,6 +74,7 @@ mod state;
 mod stats;
 mod timer;
 mod tls;
+mod under_way;
 
 pub use config::{Bind, ClientConfig, PathConfig, PathTerms, ServerConfig, TransportConfig, Wish};
 pub use connection::{Connection, connect};

@@ -51,6 +51,8 @@ pub(crate) struct Attached {
     pub(crate) outbox: Vec<Datagram>,
     /// Records that QUIC has not sent yet, as last looked.
     pub(crate) queued: usize,
+    /// When to look for lost ones.
+    pub(crate) loss_at: Option<Time>,
     key: u64,
 }
 
@@ -192,7 +194,8 @@ impl Paths {
             self.carriers.resize_with(id.index() + 1, || None);
         }
         let counters = Counters::default();
-        self.carriers[id.index()] = Some(Attached { carrier, counters, outbox: Vec::new(), queued: 0, key });
+        self.carriers[id.index()] =
+            Some(Attached { carrier, counters, outbox: Vec::new(), queued: 0, loss_at: None, key });
         if let Some(entry) = self.entry_mut(key) {
             entry.subflow = Some(id);
             entry.last_error = None;

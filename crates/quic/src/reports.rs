@@ -11,21 +11,22 @@
 //! a timeout leave in a batch whose packets are all as long as the first, the first repeats something short, and the second
 //! the `ACK_FREQUENCY` that has not been acknowledged yet. Then noq panics, and takes the process with it; a server that gets no
 //! processor while a carrier is set up comes to that. noq sends this frame once, at the beginning, so that batches are held
-//! back until the peer has acknowledged what came after noq's own packets of the beginning: see [`Inner::on_acked`].
+//! back until the peer has acknowledged what came after noq's own packets of the beginning: see [`Beginning`].
 //! noq knows that a second probe may not fit: <https://github.com/n0-computer/noq/pull/698>.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use manypath_core::PacketNumber;
 use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::RttEstimator;
 use tokio::sync::Notify;
+
+use crate::under_way::UnderWay;
 
 /// A window that never binds. Above `u32::MAX` noq's pacer is off too; both tasks are the session's.
 const OPEN_WINDOW: u64 = 1 << 40;
@@ -36,8 +37,8 @@ const MIN_OVERHEAD: usize = 20;
 /// Spare buffers a carrier keeps.
 const SPARE: usize = 256;
 
-/// noq takes a packet for lost when one so much later is acknowledged (RFC 9002 s6.1.1).
-const REORDERING: u64 = 3;
+/// After so many round trips a packet of noq's own is resolved without a report, as its probes for larger packets are when lost.
+const RESOLVED_AFTER: u32 = 4;
 
 /// What became of a data record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub(crate) enum Fate {
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) fates: Vec<Fate>,
+    /// When to have [`Reports::detect_losses`] look.
+    pub(crate) loss_at: Option<Instant>,
     /// The packet size changed.
     pub(crate) mtu_changed: bool,
 }
@@ -77,12 +80,8 @@ struct Inner {
     written: Vec<PacketNumber>,
     /// Whether any record's buffer was dropped since then.
     carries: bool,
-    /// The latest packet without records: frames of noq's own are in no later one.
-    bare: u64,
-    /// Data records under way, by QUIC packet number; `None`: resolved.
-    under_way: VecDeque<(u64, Option<PacketNumber>)>,
-    /// The record acknowledged last: noq reports the marks that an acknowledgement counts after all that it acknowledges.
-    last_acked: Option<PacketNumber>,
+    beginning: Beginning,
+    under_way: UnderWay,
     news: News,
     /// Datagrams given to noq and not yet written.
     queued: usize,
@@ -93,46 +92,53 @@ struct Inner {
     spare: Vec<Vec<u8>>,
 }
 
+/// The packets with which noq begins, until all of them are resolved.
+#[derive(Debug, Default)]
+struct Beginning {
+    /// Those with frames of noq's own that are not known to be acknowledged or lost, and when they left.
+    own: Vec<(u64, Instant)>,
+    /// The latest of them.
+    last: u64,
+    /// One of them was lost: the next packet may have its frames, whatever else it carries.
+    repeats: bool,
+    over: bool,
+}
+
+impl Beginning {
+    fn on_sent(&mut self, now: Instant, packet: u64, carries_records: bool) {
+        if (std::mem::take(&mut self.repeats) || !carries_records) && !self.over {
+            self.own.push((packet, now));
+            self.last = packet;
+        }
+    }
+
+    fn on_lost(&mut self, packet: u64) {
+        let before = self.own.len();
+        self.own.retain(|(number, _)| *number != packet);
+        self.repeats |= self.own.len() < before;
+    }
+
+    /// Notes an acknowledgement; says whether the beginning is over. `largest`: the highest packet acknowledged.
+    fn on_acked(&mut self, now: Instant, packet: u64, largest: Option<u64>, rtt: Duration) -> bool {
+        if !self.over {
+            let is_resolved = |left_at: Instant| now.saturating_duration_since(left_at) > rtt * RESOLVED_AFTER;
+            self.own.retain(|(number, left_at)| *number != packet && !is_resolved(*left_at));
+            self.over = self.own.is_empty() && !self.repeats && largest.is_some_and(|largest| largest > self.last);
+        }
+        self.over
+    }
+}
+
 impl Inner {
     /// Notes the packet that the records just written are in.
-    fn on_sent(&mut self, number: u64) {
-        self.under_way.extend(self.written.drain(..).map(|record| (number, Some(record))));
-        if !std::mem::take(&mut self.carries) {
-            self.bare = self.bare.max(number);
-        }
-    }
-
-    /// Notes an acknowledgement; returns whether with it all packets of noq's own are resolved: acknowledged, or lost because
-    /// a so much later one was acknowledged.
-    fn on_acked(&mut self, number: u64) -> bool {
-        self.resolve(number, Fate::Acked);
-        number >= self.bare + REORDERING
-    }
-
-    fn resolve(&mut self, packet: u64, fate: fn(PacketNumber) -> Fate) {
-        let start = self.under_way.partition_point(|(number, _)| *number < packet);
-        for (number, record) in self.under_way.range_mut(start..) {
-            if *number != packet {
-                break;
-            }
-            if let Some(record) = record.take() {
-                let fate = fate(record);
-                if matches!(fate, Fate::Acked(_)) {
-                    self.last_acked = Some(record);
-                }
-                self.news.fates.push(fate);
-            }
-        }
-        while self.under_way.front().is_some_and(|(_, record)| record.is_none()) {
-            self.under_way.pop_front();
-        }
+    fn on_sent(&mut self, now: Instant, number: u64) {
+        self.under_way.on_sent(now, number, self.written.drain(..));
+        self.beginning.on_sent(now, number, std::mem::take(&mut self.carries));
     }
 
     /// The connection has migrated: noq never reports about what was sent before.
     fn abandon(&mut self) {
-        let orphans = self.under_way.drain(..).filter_map(|(_, record)| record);
-        self.news.fates.extend(orphans.map(Fate::Lost));
-        self.last_acked = None;
+        self.under_way.abandon(&mut self.news.fates);
     }
 }
 
@@ -185,10 +191,29 @@ impl Reports {
         inner.mtu = mtu;
     }
 
-    /// A packet was acknowledged.
-    fn on_acked(&self, number: u64) {
-        if self.lock().on_acked(number) {
+    /// A packet was acknowledged that left at `sent_at`.
+    fn on_acked(&self, now: Instant, sent_at: Instant, number: u64, smoothed: Duration) {
+        let Inner { under_way, beginning, news, .. } = &mut *self.lock();
+        under_way.on_acked(now, number, sent_at, smoothed, &mut news.fates);
+        if beginning.on_acked(now, number, under_way.largest_acked(), smoothed) {
             self.settled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Finds what is lost by now; the driver takes it, and when to look next.
+    pub(crate) fn detect_losses(&self, now: Instant) {
+        let Inner { under_way, news, .. } = &mut *self.lock();
+        under_way.detect_losses(now, &mut news.fates);
+        self.notify.notify_one();
+    }
+
+    /// The same after an acknowledgement: the driver is told if something is new.
+    fn on_end_acks(&self, now: Instant) {
+        let Inner { under_way, news, .. } = &mut *self.lock();
+        let before = under_way.loss_at();
+        under_way.detect_losses(now, &mut news.fates);
+        if !news.fates.is_empty() || under_way.loss_at() != before {
+            self.notify.notify_one();
         }
     }
 
@@ -203,7 +228,9 @@ impl Reports {
     pub(crate) fn take(&self, news: &mut News) {
         news.fates.clear();
         news.mtu_changed = false;
-        std::mem::swap(&mut self.lock().news, news);
+        let inner = &mut *self.lock();
+        std::mem::swap(&mut inner.news, news);
+        news.loss_at = inner.under_way.loss_at();
     }
 }
 
@@ -269,30 +296,30 @@ impl ControllerFactory for ReporterFactory {
 }
 
 impl Controller for Reporter {
-    fn on_packet_sent(&mut self, _now: Instant, _bytes: u16, number: u64) {
-        self.reports.lock().on_sent(number);
+    fn on_packet_sent(&mut self, now: Instant, _bytes: u16, number: u64) {
+        self.reports.lock().on_sent(now, number);
     }
 
     fn on_ack(
         &mut self,
-        _now: Instant,
-        _sent: Instant,
+        now: Instant,
+        sent: Instant,
         _bytes: u64,
         number: u64,
         _app_limited: bool,
-        _rtt: &RttEstimator,
+        rtt: &RttEstimator,
     ) {
-        self.reports.on_acked(number);
+        self.reports.on_acked(now, sent, number, rtt.get());
     }
 
-    fn on_end_acks(&mut self, _now: Instant, _in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
-        if !self.reports.lock().news.fates.is_empty() {
-            self.reports.notify.notify_one();
-        }
+    fn on_end_acks(&mut self, now: Instant, _in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+        self.reports.on_end_acks(now);
     }
 
     fn on_packet_lost(&mut self, _bytes: u16, number: u64, _now: Instant) {
-        self.reports.lock().resolve(number, Fate::Lost);
+        let Inner { under_way, beginning, news, .. } = &mut *self.reports.lock();
+        under_way.on_lost(number, &mut news.fates);
+        beginning.on_lost(number);
     }
 
     fn on_congestion_event(
@@ -305,7 +332,7 @@ impl Controller for Reporter {
         _largest: u64,
     ) {
         let inner = &mut *self.reports.lock();
-        if is_ecn && let Some(record) = inner.last_acked {
+        if is_ecn && let Some(record) = inner.under_way.last_acked() {
             inner.news.fates.push(Fate::Marked(record));
         }
         self.reports.notify.notify_one();
@@ -356,6 +383,12 @@ mod tests {
         news.fates
     }
 
+    /// What noq does when a packet is acknowledged that left just now.
+    fn acked(reports: &Reports, number: u64) {
+        let now = Instant::now();
+        reports.on_acked(now, now, number, Duration::from_millis(16));
+    }
+
     fn controller(reports: &Arc<Reports>) -> Box<dyn Controller> {
         Arc::new(ReporterFactory(Arc::clone(reports))).build(Instant::now(), 1200)
     }
@@ -378,12 +411,12 @@ mod tests {
         controller.on_packet_sent(now, 40, 2);
         write(&reports, Some(2));
         controller.on_packet_sent(now, 1200, 3);
-        reports.on_acked(2);
-        reports.on_acked(0);
+        acked(&reports, 2);
+        acked(&reports, 0);
         assert_eq!(fates(&reports), []);
         controller.on_packet_lost(1200, 1, now);
-        reports.on_acked(3);
-        reports.on_acked(1);
+        acked(&reports, 3);
+        acked(&reports, 1);
         let (zero, one, two) = (PacketNumber(0), PacketNumber(1), PacketNumber(2));
         assert_eq!(fates(&reports), [Fate::Lost(zero), Fate::Lost(one), Fate::Acked(two)]);
         assert!(reports.lock().under_way.is_empty());
@@ -417,7 +450,7 @@ mod tests {
         }
         controller.on_end_acks(now, 0, false, None);
         assert!(!told().await, "nothing was acknowledged");
-        reports.on_acked(0);
+        acked(&reports, 0);
         controller.on_end_acks(now, 0, false, Some(0));
         assert!(told().await);
         controller.on_packet_lost(1200, 1, now);
@@ -433,19 +466,45 @@ mod tests {
         let reports = Arc::new(Reports::default());
         let mut controller = controller(&reports);
         let now = Instant::now();
-        let mut sent = |number, records: u64| {
+        let send = |controller: &mut dyn Controller, number, records: u64| {
             (0..records).for_each(|record| write(&reports, Some(record)));
             controller.on_packet_sent(now, 1200, number);
-            controller.metrics().send_quantum
         };
-        assert_eq!((sent(0, 0), sent(1, 2), sent(2, 1), sent(3, 1)), (Some(0), Some(0), Some(0), Some(0)));
-        // A probe, which may repeat what was in packet 0.
-        assert_eq!((sent(4, 0), sent(5, 1), sent(6, 1), sent(7, 1)), (Some(0), Some(0), Some(0), Some(0)));
-        for (acknowledged, quantum) in [(3, Some(0)), (4, Some(0)), (6, Some(0)), (7, None), (1, None)] {
-            reports.on_acked(acknowledged);
-            assert_eq!(sent(8 + acknowledged, 0), quantum, "after the acknowledgement of {acknowledged}");
-            reports.lock().bare = 4;
+        let quantum = |controller: &dyn Controller| controller.metrics().send_quantum;
+        for (number, records) in [(0, 0), (1, 2), (2, 1), (3, 0), (4, 1), (5, 1)] {
+            send(&mut *controller, number, records);
+            assert_eq!(quantum(&*controller), Some(0));
         }
+        // Packet 3 may repeat what is in 0; what is in 0 may leave again in 6.
+        for number in [1, 3, 4] {
+            acked(&reports, number);
+            assert_eq!(quantum(&*controller), Some(0), "after the acknowledgement of {number}");
+        }
+        controller.on_packet_lost(1200, 0, now);
+        acked(&reports, 5);
+        assert_eq!(quantum(&*controller), Some(0), "it has not left again");
+        send(&mut *controller, 6, 1);
+        send(&mut *controller, 7, 1);
+        acked(&reports, 7);
+        assert_eq!(quantum(&*controller), Some(0));
+        acked(&reports, 6);
+        assert_eq!(quantum(&*controller), None);
+        send(&mut *controller, 8, 0);
+        assert_eq!(quantum(&*controller), None);
+    }
+
+    #[test]
+    fn a_probe_for_larger_packets_that_is_lost_holds_nothing_back() {
+        let reports = Arc::new(Reports::default());
+        let mut controller = controller(&reports);
+        let (now, rtt) = (Instant::now(), Duration::from_millis(16));
+        controller.on_packet_sent(now, 1452, 0);
+        write(&reports, Some(0));
+        controller.on_packet_sent(now + rtt, 1200, 1);
+        reports.on_acked(now + rtt * 4, now + rtt, 1, rtt);
+        assert_eq!(controller.metrics().send_quantum, Some(0));
+        reports.on_acked(now + rtt * 5, now + rtt, 2, rtt);
+        assert_eq!(controller.metrics().send_quantum, None);
     }
 
     #[test]
@@ -467,7 +526,7 @@ mod tests {
         controller.on_packet_sent(Instant::now(), 1200, 7);
         let _migrated = controller.clone_box();
         assert_eq!(fates(&reports), [Fate::Lost(two)]);
-        reports.on_acked(7);
+        acked(&reports, 7);
         assert_eq!(fates(&reports), []);
     }
 
@@ -487,7 +546,7 @@ mod tests {
         assert_eq!(news.fates, [Fate::Lost(PacketNumber(0))]);
         write(&reports, Some(1));
         migrated.on_packet_sent(Instant::now(), 1200, 8);
-        reports.on_acked(8);
+        acked(&reports, 8);
         assert_eq!(fates(&reports), [Fate::Acked(PacketNumber(1))]);
     }
 
@@ -501,7 +560,7 @@ mod tests {
             controller.on_packet_sent(now, 1200, 10 + number);
         }
         // noq takes what an acknowledgement acknowledges, and then its counts of marks.
-        (10..=12).for_each(|number| reports.on_acked(number));
+        (10..=12).for_each(|number| acked(&reports, number));
         controller.on_congestion_event(now, now, false, true, 0, 12);
         let acked = (0..3).map(|record| Fate::Acked(PacketNumber(record)));
         assert_eq!(fates(&reports), acked.chain([Fate::Marked(PacketNumber(2))]).collect::<Vec<_>>());

@@ -1,6 +1,7 @@
 //! What the engine's lock protects, and what is done with it that needs no task: sending, taking records and reports.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
 
 use bytes::Bytes;
 use manypath_core::{Duration, FlowId, SubflowId, Time};
@@ -82,6 +83,12 @@ impl State {
             return;
         }
         self.excused_until = None;
+        for (_, attached) in self.paths.attached_mut() {
+            if attached.loss_at.take_if(|at| *at <= now).is_some() {
+                // The carrier's task brings what was found, and when to look next.
+                attached.carrier.reports.detect_losses(Instant::now());
+            }
+        }
         if due.is_some() {
             self.session.on_timeout(now);
         }
@@ -89,9 +96,10 @@ impl State {
 
     /// When the network thread must look again.
     pub(crate) fn next_look(&self) -> Option<Time> {
-        let of_session = self.excused_until.or_else(|| self.session.next_timeout());
+        let losses = self.paths.attached().filter_map(|attached| attached.loss_at);
+        let timers = self.excused_until.or_else(|| self.session.next_timeout().into_iter().chain(losses).min());
         let own = [self.pathless_since.map(|since| since + self.linger), self.finish_by, Some(self.expires)];
-        own.into_iter().flatten().chain(of_session).min()
+        own.into_iter().flatten().chain(timers).min()
     }
 
     /// A path lost its carrier.
@@ -167,6 +175,13 @@ impl State {
                 }
                 Fate::Marked(packet) => self.session.on_ecn(now, id, packet),
             }
+        }
+    }
+
+    /// Losses on a path must be looked for at this time.
+    pub(crate) fn set_loss_at(&mut self, id: SubflowId, at: Option<Time>) {
+        if let Some(attached) = self.paths.get_mut(id) {
+            attached.loss_at = at;
         }
     }
 

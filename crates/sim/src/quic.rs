@@ -1,18 +1,17 @@
 //! The carrier of a subflow as QUIC has it: loss detection by RFC 9002, acknowledgements by RFC 9000 s13.2.
 //!
-//! Every packet number is used once; what is lost is the session's business. The receiver's acknowledgements take the
+//! Every packet number is used once; what is lost is the session's business. A path that reorders is given more time
+//! ([`Lateness`]), as in the transport. The receiver's acknowledgements take the
 //! session's along, so that they cost no packet of their own.
 
 use std::collections::VecDeque;
 
-use manypath_core::{DataRange, DataSeq, Duration, PacketNumber, RangeSet, RttEstimator, Time, prefetch};
+use manypath_core::{DataRange, DataSeq, Duration, Lateness, PacketNumber, RangeSet, RttEstimator, Time, prefetch};
 
 use crate::ack::{CarrierAck, MAX_NUMBER_RANGES};
 use crate::carrier::Fate;
 use crate::packet::Number;
 
-/// RFC 9002 s6.1.1: a packet is lost when one this much later is acknowledged.
-const PACKET_THRESHOLD: u64 = 3;
 /// RFC 9002 s6.1.2: `kGranularity`.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
@@ -33,6 +32,10 @@ pub(crate) struct Sender {
     rtt: RttEstimator,
     /// The round trip before data has measured one.
     first_rtt: Duration,
+    /// What counts as lost.
+    lateness: Lateness,
+    /// The numbers of packets that were declared lost and may yet arrive, and when they left.
+    missing: VecDeque<(u64, Time)>,
     /// When the first packet is lost by the time threshold.
     loss_at: Option<Time>,
     last_sent: Time,
@@ -55,6 +58,8 @@ impl Sender {
             largest_acked: None,
             rtt: RttEstimator::new(),
             first_rtt: Duration::ZERO,
+            lateness: Lateness::default(),
+            missing: VecDeque::new(),
             loss_at: None,
             last_sent: Time::ZERO,
             timeouts: 0,
@@ -103,6 +108,7 @@ impl Sender {
                 fate(packet, Fate::Marked);
             }
         }
+        self.find_late(now, ack);
         let mut progress = false;
         for &(first, end) in ack.numbers.as_slice() {
             for number in first.max(self.base)..end.min(next) {
@@ -122,6 +128,23 @@ impl Sender {
         }
     }
 
+    /// Packets that were declared lost and are acknowledged. After two probe timeouts nothing is expected of them any more.
+    fn find_late(&mut self, now: Time, ack: &CarrierAck) {
+        let (rtt, given_up) = (self.longer_rtt(), self.probe_timeout() * 2);
+        self.missing.retain(|&(number, left_at)| {
+            let arrived = ack.numbers.as_slice().iter().any(|(first, end)| (*first..*end).contains(&number));
+            if arrived {
+                self.lateness.on_arrived_late(now.since(left_at), rtt);
+            }
+            !arrived && now.since(left_at) < given_up
+        });
+    }
+
+    /// The latest round trip or the smoothed one, whichever is longer.
+    fn longer_rtt(&self) -> Duration {
+        self.rtt.srtt().unwrap_or(self.first_rtt).max(self.rtt.latest())
+    }
+
     /// RFC 9002 s6.1: what is lost by the packet threshold or the time threshold.
     fn detect_losses(&mut self, now: Time, mut fate: impl FnMut(PacketNumber, Fate)) {
         self.loss_at = None;
@@ -129,14 +152,15 @@ impl Sender {
         if self.base > largest {
             return;
         }
-        let rtt = self.rtt.srtt().unwrap_or(self.first_rtt).max(self.rtt.latest());
-        // RFC 9002 s6.1.2: 9/8 of the round trip.
-        let patience = (rtt * 9 / 8).max(GRANULARITY);
+        let patience = self.lateness.time(self.longer_rtt());
+        let next = self.base + self.sent.len() as u64;
         for number in self.base..=largest {
             let Some(at) = self.sent_at(number) else { continue };
             let lost_at = at + patience;
-            if number + PACKET_THRESHOLD <= largest || lost_at <= now {
+            if number.saturating_add(self.lateness.packets()) <= largest || lost_at <= now {
                 self.resolve(number);
+                self.lateness.on_lost(number, next);
+                self.missing.push_back((number, at));
                 if let Some(packet) = self.packet(number) {
                     fate(packet, Fate::Lost);
                 }

@@ -102,18 +102,6 @@ fn what_is_lost_again_does_not_stall_a_sender_that_lives_with_loss() {
     }
 }
 
-/// RFC 8985 s6.2 step 4: a quarter of a round trip is 10 ms here, and packets overtake each other by up to 20.
-#[test]
-fn a_path_that_reorders_is_not_one_that_loses() {
-    let network = link("a", "50Mbit", "20ms", "100ms", "jitter = \"20ms\"\nreorder = true");
-    let goodput = |recovery: &str| {
-        let connection = tcp("c", "reno", &["a"], &format!("recovery = \"{recovery}\""));
-        simulate(&format!("duration = \"30s\"\nwarmup = \"5s\"\n{network}{connection}"), 1).goodput_bps * 1e-6
-    };
-    let (rack, sack) = (goodput("rack"), goodput("sack"));
-    assert!(rack > 35.0 && sack < 5.0, "{rack:.2} and {sack:.2} of 50 Mbit/s");
-}
-
 #[test]
 fn timeouts_last_as_long_as_their_minimum() {
     // Everything is lost for 100 ms: no acknowledgement comes back, and only the timer helps.

@@ -52,6 +52,34 @@ fn a_packet_is_lost_when_the_third_after_it_is_acknowledged_or_after_an_eighth_m
 }
 
 #[test]
+fn where_a_packet_was_only_late_others_may_be_as_late() {
+    let mut sender = flight(6);
+    assert_eq!(acked(&mut sender, at(16), &[(4, 5)]), [(4, Fate::Acked), (0, Fate::Lost), (1, Fate::Lost)]);
+    assert_eq!(acked(&mut sender, at(19), &[(4, 5), (0, 1)]), [], "nobody asks for it any more");
+    for packet in 6..20 {
+        sender.on_sent(at(100), Some(PacketNumber(packet)));
+    }
+    let lost = |packets: &[u64]| packets.iter().map(|packet| (*packet, Fate::Lost)).collect::<Vec<_>>();
+    assert_eq!(acked(&mut sender, at(116), &[(19, 20)])[1..], lost(&[2, 3, 5]), "these are too late");
+    assert_eq!(sender.deadline(), at(120), "16 ms and two eighths");
+    assert_eq!(acked(&mut sender, at(119), &[(8, 20)]).len(), 11);
+    assert_eq!(timed_out(&mut sender, at(120)), (false, lost(&[6, 7])));
+}
+
+#[test]
+fn what_is_missing_for_two_probe_timeouts_is_expected_no_more() {
+    let mut sender = flight(4);
+    acked(&mut sender, at(16), &[(3, 4)]);
+    assert_eq!(sender.missing.len(), 1);
+    let patience = sender.probe_timeout();
+    acked(&mut sender, Time::ZERO + patience * 2 - Duration::from_nanos(1), &[(3, 4)]);
+    assert_eq!(sender.missing.len(), 1);
+    acked(&mut sender, Time::ZERO + patience * 2, &[(0, 4)]);
+    assert_eq!((sender.missing.len(), sender.lateness.packets()), (0, u64::MAX), "it is acknowledged all the same");
+    acked(&mut sender, Time::ZERO + patience * 3, &[(3, 4)]);
+}
+
+#[test]
 fn a_packet_may_be_late_by_a_millisecond_at_least() {
     let mut sender = flight(2);
     acked(&mut sender, Time::from_micros(100), &[(1, 2)]);
