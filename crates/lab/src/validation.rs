@@ -23,6 +23,8 @@ rate = "30Mbit"
 delay = "{delay1}"
 queue = "{queue1}"
 loss = "{loss}"
+jitter = "{jitter}"
+reorder = true
 
 [[link]]
 name = "link2"
@@ -30,6 +32,8 @@ rate = "20Mbit"
 delay = "{delay2}"
 queue = "{queue2}"
 loss = "{loss}"
+jitter = "{jitter}"
+reorder = true
 
 [[connection]]
 name = "mp"
@@ -52,15 +56,17 @@ struct Setting {
     delays: [&'static str; 2],
     queues: [&'static str; 2],
     loss: &'static str,
+    jitter: &'static str,
 }
 
-const SETTINGS: [Setting; 4] = [
+const SETTINGS: [Setting; 5] = [
     Setting {
         name: "clean",
         about: "15 ms each way on both; 150 and 100 kB of queue",
         delays: ["15ms", "15ms"],
         queues: ["150kB", "100kB"],
         loss: "0%",
+        jitter: "0ms",
     },
     Setting {
         name: "loss",
@@ -68,6 +74,7 @@ const SETTINGS: [Setting; 4] = [
         delays: ["15ms", "15ms"],
         queues: ["150kB", "100kB"],
         loss: "1%",
+        jitter: "0ms",
     },
     Setting {
         name: "shallow",
@@ -75,6 +82,7 @@ const SETTINGS: [Setting; 4] = [
         delays: ["15ms", "15ms"],
         queues: ["30kB", "100kB"],
         loss: "0%",
+        jitter: "0ms",
     },
     // With 100 kB on the slow link the overshoot of slow start lies at an edge: LIA halves its window once or twice, by
     // fractions of a millisecond, and needs minutes to make up for it. That would compare chance, not engines.
@@ -85,6 +93,15 @@ const SETTINGS: [Setting; 4] = [
         delays: ["10ms", "50ms"],
         queues: ["150kB", "200kB"],
         loss: "0%",
+        jitter: "0ms",
+    },
+    Setting {
+        name: "reordering",
+        about: "the first, with packets that overtake each other by up to 10 ms",
+        delays: ["15ms", "15ms"],
+        queues: ["150kB", "100kB"],
+        loss: "0%",
+        jitter: "10ms",
     },
 ];
 
@@ -189,6 +206,7 @@ fn scenario(
         ("queue1", setting.queues[0]),
         ("queue2", setting.queues[1]),
         ("loss", setting.loss),
+        ("jitter", setting.jitter),
         ("cc", cc),
         ("scheduler", scheduler),
     ] {

@@ -12,8 +12,8 @@ use crate::{CheckFailed, output};
 
 /// Compare the simulator with the QUIC transport over emulated links
 ///
-/// Four scenarios (clean, 1% loss, shallow queue, unequal round trips) with the same controller and scheduler in both; in real
-/// time, so it takes as long as the runs and needs an idle machine. Ends with 1 if goodputs differ by more than a tenth.
+/// Five scenarios (clean, 1% loss, shallow queue, unequal round trips, reordering) with the same controller and scheduler in
+/// both; in real time, so it takes as long as the runs and needs an idle machine. Ends with 1 if goodputs differ by more than a tenth.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  manypath lab validate\n  manypath lab validate --seconds 30 --seeds 3 --docs docs/validation.md"
