@@ -37,8 +37,8 @@ const MIN_OVERHEAD: usize = 20;
 /// Spare buffers a carrier keeps.
 const SPARE: usize = 256;
 
-/// After so many round trips a packet of noq's own is resolved without a report, as its probes for larger packets are when lost.
-const RESOLVED_AFTER: u32 = 4;
+/// After so many round trips noq has lost a packet of which it reported nothing: a probe for larger packets.
+const LOST_AFTER: u32 = 4;
 
 /// What became of a data record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,17 +113,21 @@ impl Beginning {
     }
 
     fn on_lost(&mut self, packet: u64) {
+        self.lose(|number, _| number == packet);
+    }
+
+    fn lose(&mut self, is_lost: impl Fn(u64, Instant) -> bool) {
         let before = self.own.len();
-        self.own.retain(|(number, _)| *number != packet);
+        self.own.retain(|(number, left_at)| !is_lost(*number, *left_at));
         self.repeats |= self.own.len() < before;
     }
 
     /// Notes an acknowledgement; says whether the beginning is over. `largest`: the highest packet acknowledged.
     fn on_acked(&mut self, now: Instant, packet: u64, largest: Option<u64>, rtt: Duration) -> bool {
-        if !self.over {
-            let is_resolved = |left_at: Instant| now.saturating_duration_since(left_at) > rtt * RESOLVED_AFTER;
-            self.own.retain(|(number, left_at)| *number != packet && !is_resolved(*left_at));
-            self.over = self.own.is_empty() && !self.repeats && largest.is_some_and(|largest| largest > self.last);
+        if let Some(largest) = largest.filter(|_| !self.over) {
+            self.own.retain(|(number, _)| *number != packet);
+            self.lose(|number, left_at| number < largest && left_at + rtt * LOST_AFTER < now);
+            self.over = self.own.is_empty() && !self.repeats && largest > self.last;
         }
         self.over
     }
@@ -195,7 +199,7 @@ impl Reports {
     fn on_acked(&self, now: Instant, sent_at: Instant, number: u64, smoothed: Duration) {
         let Inner { under_way, beginning, news, .. } = &mut *self.lock();
         under_way.on_acked(now, number, sent_at, smoothed, &mut news.fates);
-        if beginning.on_acked(now, number, under_way.largest_acked(), smoothed) {
+        if beginning.on_acked(now, number, under_way.largest_acked(), under_way.rtt()) {
             self.settled.store(true, Ordering::Relaxed);
         }
     }
@@ -498,13 +502,24 @@ mod tests {
         let reports = Arc::new(Reports::default());
         let mut controller = controller(&reports);
         let (now, rtt) = (Instant::now(), Duration::from_millis(16));
+        let quantum = |controller: &dyn Controller| controller.metrics().send_quantum;
+        let send = |controller: &mut dyn Controller, left_at, packet| {
+            write(&reports, Some(packet));
+            controller.on_packet_sent(left_at, 1200, packet);
+        };
         controller.on_packet_sent(now, 1452, 0);
-        write(&reports, Some(0));
-        controller.on_packet_sent(now + rtt, 1200, 1);
-        reports.on_acked(now + rtt * 4, now + rtt, 1, rtt);
-        assert_eq!(controller.metrics().send_quantum, Some(0));
-        reports.on_acked(now + rtt * 5, now + rtt, 2, rtt);
-        assert_eq!(controller.metrics().send_quantum, None);
+        for (packet, round_trips) in [(1, 3), (2, 4)] {
+            let left_at = now + rtt * (round_trips - 1);
+            send(&mut *controller, left_at, packet);
+            reports.on_acked(left_at + rtt, left_at, packet, rtt);
+            assert_eq!(quantum(&*controller), Some(0), "it may not be lost yet");
+        }
+        // For all that is known the next packet repeats what was in it.
+        for (packet, last) in [(3, Some(0)), (4, Some(0)), (5, None)] {
+            send(&mut *controller, now + rtt * 4, packet);
+            reports.on_acked(now + rtt * 5, now + rtt * 4, packet, rtt);
+            assert_eq!(quantum(&*controller), last, "{packet}");
+        }
     }
 
     #[test]

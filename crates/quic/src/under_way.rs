@@ -121,6 +121,11 @@ impl UnderWay {
         self.largest_acked
     }
 
+    /// The latest round trip or noq's smoothed one, whichever is longer.
+    pub(crate) fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
     /// The record acknowledged last.
     pub(crate) fn last_acked(&self) -> Option<PacketNumber> {
         self.last_acked
