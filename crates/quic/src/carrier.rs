@@ -34,6 +34,10 @@ const ACK_EVERY: u32 = 4;
 /// The longest a QUIC ACK waits for more packets.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
 
+/// How long after noq found that large packets no longer arrive it looks again for the largest that do. It may be wrong where four
+/// losses in a slow start that overshoots are found with no acknowledgement in between, and looking costs a few packets.
+const BLACK_HOLE_COOLDOWN: Duration = Duration::from_secs(1);
+
 /// Credit for the control stream.
 const STREAM_WINDOW: u32 = 16 << 10;
 
@@ -61,7 +65,7 @@ pub(crate) enum ControlError {
 /// QUIC's settings for one carrier that reports to `reports`.
 pub(crate) fn transport_config(reports: &Arc<Reports>, max_mtu: u16, is_server: bool) -> Arc<TransportConfig> {
     let mut discovery = MtuDiscoveryConfig::default();
-    discovery.upper_bound(max_mtu);
+    discovery.upper_bound(max_mtu).black_hole_cooldown(BLACK_HOLE_COOLDOWN);
     let mut acks = AckFrequencyConfig::default();
     // The threshold is how many may wait, not with how many they no longer do (draft-ietf-quic-ack-frequency s4).
     acks.ack_eliciting_threshold(VarInt::from_u32(ACK_EVERY - 1)).max_ack_delay(Some(MAX_ACK_DELAY));
