@@ -59,31 +59,19 @@ struct Setting {
     jitter: &'static str,
 }
 
+const CLEAN: Setting = Setting {
+    name: "clean",
+    about: "15 ms each way on both; 150 and 100 kB of queue",
+    delays: ["15ms", "15ms"],
+    queues: ["150kB", "100kB"],
+    loss: "0%",
+    jitter: "0ms",
+};
+
 const SETTINGS: [Setting; 5] = [
-    Setting {
-        name: "clean",
-        about: "15 ms each way on both; 150 and 100 kB of queue",
-        delays: ["15ms", "15ms"],
-        queues: ["150kB", "100kB"],
-        loss: "0%",
-        jitter: "0ms",
-    },
-    Setting {
-        name: "loss",
-        about: "the same with 1% of all packets lost",
-        delays: ["15ms", "15ms"],
-        queues: ["150kB", "100kB"],
-        loss: "1%",
-        jitter: "0ms",
-    },
-    Setting {
-        name: "shallow",
-        about: "30 kB of queue on link 1",
-        delays: ["15ms", "15ms"],
-        queues: ["30kB", "100kB"],
-        loss: "0%",
-        jitter: "0ms",
-    },
+    CLEAN,
+    Setting { name: "loss", about: "the same with 1% of all packets lost", loss: "1%", ..CLEAN },
+    Setting { name: "shallow", about: "30 kB of queue on link 1", queues: ["30kB", "100kB"], ..CLEAN },
     // With 100 kB on the slow link the overshoot of slow start lies at an edge: LIA halves its window once or twice, by
     // fractions of a millisecond, and needs minutes to make up for it. That would compare chance, not engines.
     Setting {
@@ -92,16 +80,13 @@ const SETTINGS: [Setting; 5] = [
                 or two in either engine, by fractions of a millisecond)",
         delays: ["10ms", "50ms"],
         queues: ["150kB", "200kB"],
-        loss: "0%",
-        jitter: "0ms",
+        ..CLEAN
     },
     Setting {
         name: "reordering",
         about: "the first, with packets that overtake each other by up to 10 ms",
-        delays: ["15ms", "15ms"],
-        queues: ["150kB", "100kB"],
-        loss: "0%",
         jitter: "10ms",
+        ..CLEAN
     },
 ];
 

@@ -130,6 +130,9 @@ impl Sender {
 
     /// Packets that were declared lost and are acknowledged. After two probe timeouts nothing is expected of them any more.
     fn find_late(&mut self, now: Time, ack: &CarrierAck) {
+        if self.missing.is_empty() {
+            return;
+        }
         let (rtt, given_up) = (self.longer_rtt(), self.probe_timeout() * 2);
         self.missing.retain(|&(number, left_at)| {
             let arrived = ack.numbers.as_slice().iter().any(|(first, end)| (*first..*end).contains(&number));
