@@ -34,8 +34,8 @@ const ACK_EVERY: u32 = 4;
 /// The longest a QUIC ACK waits for more packets.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(5);
 
-/// How long after noq found that large packets no longer arrive it looks again for the largest that do. It may be wrong where four
-/// losses in a slow start that overshoots are found with no acknowledgement in between, and looking costs a few packets.
+/// How long after noq found that large packets no longer arrive it looks again for the largest that do. It is wrong where four losses
+/// are found with no acknowledgement in between, as in a slow start that overshoots (docs/decisions/reordering.md).
 const BLACK_HOLE_COOLDOWN: Duration = Duration::from_secs(1);
 
 /// Credit for the control stream.
