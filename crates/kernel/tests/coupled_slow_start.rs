@@ -20,7 +20,7 @@ fn the_loss_of_one_subflow_ends_slow_start_on_both() {
     // not before the windows together reach the threshold that TCCC estimates, which ends slow start on both without a loss.
     let loaded = Loaded::new("tccc:pacing=off");
     let pair = Pair::connect(&links, &loaded.name);
-    pair.transfer(4 << 20, false);
+    pair.transfer(2 << 20, false);
     let deep = links.paths()[1].client;
     let [shallow, deep] = wait_until("both subflows are in congestion avoidance", || {
         let mut subflows = loaded.connection_at(pair.ends()[0])?.subflows;

@@ -43,17 +43,18 @@ fn obstacle() -> Option<String> {
 
 /// Two links of 50 Mbit/s and 20 ms.
 pub fn two_links() -> TunLinks {
-    links(["120KB", "120KB"], "", false)
+    links(["120KB", "120KB"], FAST, "", false)
 }
 
-/// Two such links, of which the first drops a window that grows for long and the second nothing.
+/// Two links that hold as many packets, of which the first drops a window that grows for long and the second nothing. They are slow:
+/// ten packets of queue are 24 ms, so that a machine that is away for some milliseconds does not fill it.
 pub fn shallow_and_deep_link() -> TunLinks {
-    links(["15KB", "4MB"], "", false)
+    links(["15KB", "4MB"], SLOW, "", false)
 }
 
 /// Two such links, of which the second is used only when the first is dead; the first has `more` in its table.
 pub fn link_and_backup(more: &str) -> TunLinks {
-    links(["120KB", "120KB"], more, true)
+    links(["120KB", "120KB"], FAST, more, true)
 }
 
 /// One link, described by its table.
@@ -66,11 +67,14 @@ pub fn one_link(table: &str) -> TunLinks {
     TunLinks::start(&TunConfig::from_scenario(&scenario, 7).unwrap()).unwrap()
 }
 
-fn links([first, second]: [&str; 2], more: &str, backup: bool) -> TunLinks {
+const FAST: &str = "rate = \"50Mbit\"\ndelay = \"10ms\"";
+const SLOW: &str = "rate = \"5Mbit\"\ndelay = \"100ms\"";
+
+fn links([first, second]: [&str; 2], speed: &str, more: &str, backup: bool) -> TunLinks {
     let text = format!(
         "duration = \"10s\"\n\
-        [[link]]\nname = \"link1\"\nrate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"{first}\"\n{more}\n\
-        [[link]]\nname = \"link2\"\nrate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"{second}\"\n\
+        [[link]]\nname = \"link1\"\n{speed}\nqueue = \"{first}\"\n{more}\n\
+        [[link]]\nname = \"link2\"\n{speed}\nqueue = \"{second}\"\n\
         [[connection]]\nname = \"c\"\ncc = \"reno\"\n\
         [[connection.path]]\nroute = [\"link1\"]\n[[connection.path]]\nroute = [\"link2\"]\n"
     );
