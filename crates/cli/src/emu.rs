@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use manypath_core::Bytes;
+use manypath_emu::Awake;
 use manypath_emu::tun::TunConfig;
 use manypath_scenario::{Document, Override};
 
@@ -72,6 +73,10 @@ struct LinkArgs {
     /// Set no endpoints and limits of Multipath TCP
     #[arg(long)]
     no_mptcp: bool,
+
+    /// Keep all processors awake, for links that are in time on a virtual machine with little to do; they look busy then
+    #[arg(long)]
+    awake: bool,
 }
 
 /// The most that a packet has besides itself: framing, tunnels and cells add less than a packet of the usual size.
@@ -96,6 +101,11 @@ impl LinkArgs {
         Ok((config, scenario.name))
     }
 
+    /// What keeps processors awake, if that was asked for.
+    fn keep_awake(&self) -> Option<Awake> {
+        self.awake.then(Awake::keep)
+    }
+
     /// The same as words of a command line.
     fn words(&self) -> Vec<OsString> {
         let mut words = Vec::new();
@@ -106,6 +116,9 @@ impl LinkArgs {
         option("overhead", self.overhead.to_string());
         if self.no_mptcp {
             words.push("--no-mptcp".into());
+        }
+        if self.awake {
+            words.push("--awake".into());
         }
         if let Some(file) = &self.scenario {
             words.extend(["--".into(), file.into()]);

@@ -25,6 +25,9 @@
 //! lowest real-time priority and goes on without it if that is refused ([`RelayStats::realtime`]): with it, 99% of the
 //! datagrams are well within 100 us on a fully loaded machine; without it, only while a processor is free.
 //!
+//! On a virtual machine with little to do, waking up takes longest: processors that sleep belong to the host, which is in no hurry to
+//! return them. [`Awake`] keeps them from sleeping.
+//!
 //! # What a datagram's size is
 //!
 //! Its payload plus 28 bytes of IPv4 and UDP headers, or 48 of IPv6 and UDP, by the family of the target.
@@ -39,7 +42,7 @@
 //! * `manypath-core`, `manypath-link`, `manypath-scenario`: units, the model that decides everything, and what TUN mode emulates.
 //! * `noq-udp`: sends and receives datagrams with their ECN bits, in batches, through a safe interface; `noq` brings it
 //!   anyhow.
-//! * `preempt-rt`: real-time priority without `unsafe`.
+//! * `preempt-rt`: real-time priority, and the lowest, without `unsafe`.
 //! * `rustix`: `epoll`, `timerfd`, `eventfd`, timer slack, thread CPU time, namespaces and netlink sockets, nearly without
 //!   `unsafe`.
 //! * `tun-rs`: makes TUN devices; without the parts that manage addresses.
@@ -48,6 +51,7 @@
 //! * `hdrhistogram`: the distribution of the scheduling error in bounded memory; without its serialization features.
 //! * `thiserror`: writes the `Display` and `Error` code of the error types.
 
+mod awake;
 mod buffer;
 mod clients;
 mod clock;
@@ -62,6 +66,7 @@ mod system;
 pub mod tun;
 mod wait;
 
+pub use awake::Awake;
 pub use config::{DirectionName, MEMORY_CEILING, RelayConfig, RelayError};
 pub use relay::Relay;
 pub use stats::{DirectionStats, MeasuredRate, RelayStats, SchedulingError};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use manypath_core::{Duration as Span, Rate};
+use manypath_emu::Awake;
 use manypath_emu::tun::check::{self, Delays, LoadCheck, LossCheck, RateCheck};
 use serde::Serialize;
 
@@ -42,6 +43,10 @@ pub(super) struct Args {
     )]
     time: Duration,
 
+    /// Keep all processors awake meanwhile, as `up --awake` does
+    #[arg(long)]
+    awake: bool,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,6 +74,7 @@ struct Row {
 
 /// Runs the command.
 pub(super) async fn run(args: Args) -> Result<()> {
+    let _awake = args.awake.then(Awake::keep);
     let report = tokio::task::spawn_blocking(move || measure(args.time.into()).map(|report| (report, args.json)));
     let (report, json) = report.await.context("the measurement broke off")??;
     if json {

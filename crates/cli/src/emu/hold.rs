@@ -63,6 +63,7 @@ pub(super) async fn run(args: &Hold) -> Result<()> {
     let (config, scenario) = args.links.read()?;
     let name = args.links.name.clone().unwrap_or_else(|| Name::of(&scenario));
     let registration = Registration::new(&name)?;
+    let _awake = args.links.keep_awake();
     let links = Arc::new(TunLinks::start(&config)?);
     let source = Source::new(&name, &scenario, &config, &links, false);
     // From here on nobody waits or listens.

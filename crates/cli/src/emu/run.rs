@@ -119,6 +119,7 @@ async fn over(args: &LinkArgs, server: Option<&str>, command: Command) -> Result
     let (config, scenario) = args.read()?;
     let name = args.name.clone().unwrap_or_else(|| Name::of(&scenario).numbered(std::process::id()));
     let registration = Registration::new(&name)?;
+    let _awake = args.keep_awake();
     let links = Arc::new(TunLinks::start(&config)?);
     let source = Source::new(&name, &scenario, &config, &links, true);
 

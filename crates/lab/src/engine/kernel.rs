@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use manypath_core::{AlgorithmSpec, Bytes, Time, jain_index};
+use manypath_emu::Awake;
 use manypath_emu::tun::{Namespace, TunConfig, TunLinks, TunStats};
 use manypath_kernel::doctor::{self, State};
 use manypath_kernel::{Request, engine, kernel_name};
@@ -170,6 +171,7 @@ fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> {
     // The kernel says what it lacks before anything is set up.
     let ours = (!BUILT_IN.contains(&first.cc.name.as_str())).then(|| Loaded::new(&first.cc)).transpose()?;
     let config = TunConfig::from_scenario(scenario, seed).map_err(|error| failed(&error))?;
+    let _awake = Awake::keep();
     let links = TunLinks::start(&config).map_err(|error| failed(&error))?;
     for side in [links.client(), links.server()] {
         set_buffers(side, scenario)?;

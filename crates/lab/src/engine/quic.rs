@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use manypath_core::{Bytes, Time, jain_index};
-use manypath_emu::{Relay, RelayConfig, RelayStats};
+use manypath_emu::{Awake, Relay, RelayConfig, RelayStats};
 use manypath_quic::{
     Bind, ClientConfig, Connection, ConnectionStats, Identity, PathConfig, PathState, SendFlow, Server, ServerConfig,
     TransportConfig, Trust,
@@ -54,6 +54,7 @@ impl Engine for Quic {
     fn run(&self, input: &Input, seed: u64) -> Result<Quantities, EngineError> {
         self.check(input)?;
         let scenario = super::scenario(input)?;
+        let _awake = Awake::keep();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         runtime.map_err(|error| failed(&error))?.block_on(run(scenario, seed))
     }
