@@ -11,10 +11,10 @@ const TURNS: u32 = 10_000;
 
 /// While it lives, no processor that this process may use goes to sleep.
 ///
-/// A processor with nothing to do sleeps, and a virtual one gives itself back to its host, which may take milliseconds to
-/// return it: whoever measures transports in real time then measures that. On each processor a thread of the class `SCHED_IDLE` (sched(7)) spins: it runs only
-/// where nothing else wants to, and whatever wakes up takes its place at once. The price is electricity: all processors look
-/// busy.
+/// A processor with nothing to do sleeps, and a virtual one gives itself back to its host, which may take milliseconds to return it:
+/// whoever measures transports in real time then measures that. On each processor a thread of the class `SCHED_IDLE` (sched(7))
+/// spins: it runs only where nothing else wants to, and whatever wakes up takes its place at once. The price is electricity: all
+/// processors look busy.
 #[derive(Debug)]
 #[must_use = "processors are kept awake while it lives"]
 pub struct Awake {
