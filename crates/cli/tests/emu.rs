@@ -20,8 +20,12 @@ struct Up {
 impl Up {
     /// `None` where the system does not let us.
     fn start(name: &str) -> Option<Self> {
+        Self::start_with(name, &[])
+    }
+
+    fn start_with(name: &str, options: &[&str]) -> Option<Self> {
         let name = unique(name);
-        let said = run(["emu", "up", "--name", &name]);
+        let said = run([&["emu", "up", "--name", &name], options].concat());
         if said.code == Some(2) && said.err.contains("root") {
             support::skip(&said.err);
             return None;
@@ -99,6 +103,25 @@ fn links_stay_up_until_taken_down() {
     assert!(up.status().is_none() && !socket(&up.name));
     wait_until("the holder is gone", || !Path::new(&holder).exists());
     up.down().fails_with(&["no links"]);
+}
+
+/// How many threads of the process that holds the links keep processors awake.
+fn threads_awake(up: &Up) -> usize {
+    let threads = fs::read_dir(format!("/proc/{}/task", up.status().unwrap()["pid"])).unwrap();
+    let names = threads.filter_map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")).ok());
+    names.filter(|name| name == "manypath-awake\n").count()
+}
+
+#[test]
+fn processors_are_kept_awake_when_that_is_asked_for() {
+    let Some(asleep) = Up::start("asleep") else { return };
+    let Some(awake) = Up::start_with("awake", &["--awake"]) else { return };
+    let processors = std::thread::available_parallelism().unwrap().get();
+    wait_until("a thread spins on each processor", || threads_awake(&awake) == processors);
+    assert_eq!(threads_awake(&asleep), 0);
+    let look =
+        "for i in $(seq 100); do grep -q manypath-awake /proc/$PPID/task/*/comm && exit 0; sleep 0.1; done; exit 1";
+    assert_eq!(run(["emu", "run", "--awake", "--name", &unique("awake-too"), "--", "sh", "-c", look]).code, Some(0));
 }
 
 #[test]
