@@ -72,9 +72,8 @@ mod tests {
         let processors = thread::available_parallelism().unwrap().get();
         // Beside other programs it may take a while until each has had its turn to join the class, and to end.
         let wait_for = |count| {
-            while spinning() != count {
-                thread::yield_now();
-            }
+            let mut looks = (0..3000).inspect(|_| thread::sleep(std::time::Duration::from_millis(10)));
+            assert!(looks.any(|_| spinning() == count), "{} of {count} threads spin", spinning());
         };
         let awake = Awake::keep();
         wait_for(processors);
