@@ -487,3 +487,22 @@ fn the_lab_runs_experiments_in_the_kernel() {
     assert_eq!(cells(&line("| cc = mpcc-loss | goodput"))[3], "–");
     assert_eq!(loaded(), before);
 }
+
+#[test]
+fn the_lab_connects_over_round_trips_of_any_length() {
+    let place = Place::new();
+    fs::create_dir(place.path("experiments")).unwrap();
+    let far = EXPERIMENT
+        .replace("duration = \"2s\"", "duration = \"3s\"")
+        .replace("[\"lia\", \"mpcc-loss\", \"ewtcp\"]", "[\"reno\"]")
+        .replace("topology = \"mpcc-3b\"", "topology = \"two-links\"\n[[scenario.link]]\nname = \"link1\"\ndelay = \"90ms\"")
+        .replace("role = \"mp\"", "path = [{ route = [\"link1\"] }]")
+        .replace("subflow.1", "subflow.0");
+    fs::write(place.path("experiments/far.toml"), far).unwrap();
+    let (experiments, results) = (place.path("experiments"), place.path("results"));
+    let place = ["--experiments", experiments.to_str().unwrap(), "--results", results.to_str().unwrap()];
+    let made = run(["lab", "run", "far", "--engine", "kernel", "--seeds", "1"].iter().chain(&place).copied());
+    if !obstacle() {
+        assert_eq!(made.out.trim(), "1 run made, 0 there already, 0 failed (quick)", "{}", made.err);
+    }
+}

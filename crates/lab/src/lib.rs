@@ -15,7 +15,8 @@
 //! two thirds, would stay, with a layer of foreign values added. So nothing would get shorter.
 //!
 //! Dependencies: `manypath-scenario` and `manypath-sim` check and run scenarios, `manypath-quic` and `manypath-emu` (with
-//! `tokio`), and `manypath-kernel` (with `socket2`, which makes sockets of Multipath TCP) run them in real time,
+//! `tokio`), and `manypath-kernel` (with `socket2`, which makes sockets of Multipath TCP, and `rustix`, which names what
+//! they answer while they connect) run them in real time,
 //! `manypath-cc` and `manypath-sched` say which algorithms there are, `manypath-theory` computes what the papers derive,
 //! `manypath-link` and `rand_core` draw its random states, `manypath-output` writes and reads tables; `toml` and `serde` read
 //! files and know where each value stands; `serde_json` turns reports into names and numbers; `sha2` makes the keys of runs,

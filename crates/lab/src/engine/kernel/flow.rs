@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use manypath_emu::tun::Namespace;
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::failed;
@@ -79,7 +80,7 @@ impl Flow {
         let (sender, receiver) = (Arc::clone(&shared), Arc::clone(&shared));
         let send = move || {
             thread::sleep(start.saturating_duration_since(Instant::now()));
-            match client.connect(&to.into()) {
+            match connect(&client, to, &sender) {
                 Ok(()) => write(&client, size, &sender),
                 Err(error) => sender.fail("connect", &error),
             }
@@ -142,6 +143,20 @@ fn open(namespace: &Namespace, wish: &Wish<'_>) -> Result<Socket, EngineError> {
     });
     let controller = wish.controller;
     opened.map_err(|error| failed(&format_args!("cannot open a socket with the controller {controller}: {error}")))
+}
+
+/// Connects, however long the round trip: the write timeout, by which a run that is over ends, bounds a call of this, too, and
+/// the handshake goes on meanwhile.
+fn connect(socket: &Socket, to: SocketAddr, shared: &Shared) -> std::io::Result<()> {
+    loop {
+        let error = match socket.connect(&to.into()) {
+            Err(error) if !shared.is_over() => error,
+            done => return done,
+        };
+        if !matches!(Errno::from_io_error(&error), Some(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR)) {
+            return Err(error);
+        }
+    }
 }
 
 fn is_patience(error: &std::io::Error) -> bool {
