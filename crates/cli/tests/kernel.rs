@@ -495,7 +495,10 @@ fn the_lab_connects_over_round_trips_of_any_length() {
     let far = EXPERIMENT
         .replace("duration = \"2s\"", "duration = \"3s\"")
         .replace("[\"lia\", \"mpcc-loss\", \"ewtcp\"]", "[\"reno\"]")
-        .replace("topology = \"mpcc-3b\"", "topology = \"two-links\"\n[[scenario.link]]\nname = \"link1\"\ndelay = \"90ms\"")
+        .replace(
+            "topology = \"mpcc-3b\"",
+            "topology = \"two-links\"\n[[scenario.link]]\nname = \"link1\"\ndelay = \"90ms\"",
+        )
         .replace("role = \"mp\"", "path = [{ route = [\"link1\"] }]")
         .replace("subflow.1", "subflow.0");
     fs::write(place.path("experiments/far.toml"), far).unwrap();

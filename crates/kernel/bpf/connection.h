@@ -19,18 +19,11 @@
 
 #include "kernel.h"
 #include "group.h"
+#include "holding.h"
 #include "places.h"
 
 /* User space sees changes after this time at the latest, microseconds. */
 #define INFO_INTERVAL 10000
-/*
- * Bytes that may wait unsent in a subflow: a window, but this at least. The kernel's scheduler hands a subflow 64 KB at a time,
- * more the faster it is; when its window is a packet or two, they take seconds to leave, and the whole connection waits for
- * them: the other subflows run into the end of the receive window. Less than a window costs fast subflows processor time, and
- * what paths of long round trips could carry.
- */
-#define LEAST_UNSENT 16384
-
 /*
  * Where the shortest round trip is longer than this, windows are paced, microseconds. In shorter ones hardly more than one piece of the
  * kernel's leaves, which is a millisecond of data: there pacing spreads nothing and costs a timer for each; and rates need
@@ -269,13 +262,13 @@ struct place {
 	u64 own;
 };
 
-/* Bytes that the kernel's scheduler may hand to a subflow beyond the bound: the rest of a piece. */
-#define PIECE 32768
-/* Bounds of a send buffer, as a multiple of the window: the kernel's own, and ours. */
-#define LEAST_BUFFERS 2
-#define MOST_BUFFERS 64
-/* Bytes of a send buffer beyond which the kernel's arithmetic might overflow. */
-#define MOST_BUFFERED (1 << 29)
+/* The connection of a subflow; NULL in one-path form. */
+INLINE struct mp_connection *connection_of(const struct subflow *subflow)
+{
+	u32 token = subflow->token;
+
+	return subflow->place < MP_SUBFLOWS ? bpf_map_lookup_elem(&connections, &token) : 0;
+}
 
 /*
  * Bounds what waits in a subflow, once it carries data: only then is it all set up. Multipath TCP keeps what a program asks for to the
@@ -283,75 +276,32 @@ struct place {
  */
 INLINE void bound_unsent(struct sock *sk, struct subflow *subflow, u64 window)
 {
-	u32 held = ((struct tcp_sock *)sk)->notsent_lowat;
+	const struct tcp_sock *tp = (struct tcp_sock *)sk;
+	const struct mp_connection *connection = connection_of(subflow);
+	u32 held = tp->notsent_lowat;
 
 	/* What a program has asked for stays. */
 	if (held != 0 && held != (u32)-1 && held != subflow->unsent)
 		return;
-	subflow->unsent = window > LEAST_UNSENT ? (window < MOST_BUFFERED ? (u32)window : MOST_BUFFERED) : LEAST_UNSENT;
+	subflow->unsent = (u32)most_unsent(window, tp->srtt_us >> 3, connection ? longest_round_trip(connection) : 0);
 	if (held != subflow->unsent)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &subflow->unsent, sizeof(subflow->unsent));
 }
 
-/* Microseconds until a subflow has delivered what it was handed. */
-INLINE u64 time_to_deliver(const struct mp_info *info)
-{
-	u64 window = (u64)info->cwnd * info->mss;
-	u64 handed = (window > LEAST_UNSENT ? window : LEAST_UNSENT) + PIECE;
-
-	return info->family && window ? info->srtt_us * (window + handed) / window : 0;
-}
-
-/* The longest such time of the other subflows, in own round-trip times; rounded up, at least one. */
-INLINE u64 wait_for_others(const struct mp_connection *connection, u32 own)
-{
-	u64 longest = 0, srtt_us = connection->info[own & (MP_SUBFLOWS - 1)].srtt_us;
-	u32 place;
-
-	for (place = 0; place < MP_SUBFLOWS; place++) {
-		u64 time = time_to_deliver(&connection->info[place]);
-
-		if (place != own && time > longest)
-			longest = time;
-	}
-	return srtt_us && longest > srtt_us ? (longest + srtt_us - 1) / srtt_us : 1;
-}
-
-/*
- * How many windows the subflow's send buffer holds; the connection's is the sum of them. It keeps what was sent until all before it
- * has arrived, so that a subflow goes on sending only if there is room for what it delivers while the slowest one delivers what it
- * was handed (RFC 6182 s5.3: twice the sum of all rates, times the longest round trip). The kernel's own two windows last for a
- * round trip of the own subflow.
- */
 SEC("struct_ops/sndbuf_expand")
 u32 BPF_PROG(sndbuf_expand, struct sock *sk)
 {
 	struct subflow *subflow = subflow_of(sk);
-	struct mp_connection *connection;
-	u64 buffers, window, most;
-	u32 token, own;
+	struct mp_connection *connection = subflow ? connection_of(subflow) : 0;
+	const struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	if (!subflow || subflow->place >= MP_SUBFLOWS)
-		return LEAST_BUFFERS;
-	token = subflow->token;
-	own = subflow->place;
-	connection = bpf_map_lookup_elem(&connections, &token);
-	if (!connection)
-		return LEAST_BUFFERS;
-	window = (u64)((struct tcp_sock *)sk)->snd_cwnd * ((struct tcp_sock *)sk)->mss_cache;
-	most = window ? MOST_BUFFERED / window : MOST_BUFFERS;
-	if (most > MOST_BUFFERS)
-		most = MOST_BUFFERS;
-	buffers = LEAST_BUFFERS * wait_for_others(connection, own);
-	if (buffers > most)
-		buffers = most;
-	return buffers > LEAST_BUFFERS ? (u32)buffers : LEAST_BUFFERS;
+	return connection ? send_buffer(connection, subflow->place, (u64)tp->snd_cwnd * tp->mss_cache) : LEAST_BUFFERS;
 }
 
 INLINE void find_place(struct subflow *subflow, struct place *place)
 {
-	u32 token = subflow->token, own = subflow->place;
-	struct mp_connection *connection = own < MP_SUBFLOWS ? bpf_map_lookup_elem(&connections, &token) : 0;
+	struct mp_connection *connection = connection_of(subflow);
+	u32 own = subflow->place;
 
 	if (connection) {
 		u64 bounded = in_bounds(own);

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "credit.h"
+#include "holding.h"
 #include "layout.h"
 #include "places.h"
 #include "power.h"
@@ -61,4 +62,24 @@ u64 host_credit(struct credit *credit, const struct path_view *path, u64 rate)
 {
 	credit_earn(credit, path, rate);
 	return credit_packets(credit, path);
+}
+
+/* What a subflow may hold. */
+u64 host_most_unsent(u64 window, u64 srtt_us, u64 longest_us)
+{
+	return most_unsent(window, srtt_us, longest_us);
+}
+
+/* The longest round trip of subflows with these smoothed ones, of which the bits of `busy` carry something, and how many windows the
+ * send buffer of the first holds, whose windows are all of this many packets of 1000 bytes. */
+u64 host_holding(const u32 srtt_us[MP_SUBFLOWS], u32 busy, u32 cwnd, u32 *buffers)
+{
+	struct mp_connection connection = { .group.busy = busy };
+	u32 place;
+
+	for (place = 0; place < MP_SUBFLOWS; place++)
+		if (srtt_us[place])
+			connection.info[place] = (struct mp_info){ .family = 2, .cwnd = cwnd, .mss = 1000, .srtt_us = srtt_us[place] };
+	*buffers = send_buffer(&connection, 0, cwnd * 1000ULL);
+	return longest_round_trip(&connection);
 }
