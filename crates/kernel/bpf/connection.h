@@ -283,7 +283,7 @@ INLINE void bound_unsent(struct sock *sk, struct subflow *subflow, u64 window)
 	/* What a program has asked for stays. */
 	if (held != 0 && held != (u32)-1 && held != subflow->unsent)
 		return;
-	subflow->unsent = (u32)most_unsent(window, tp->srtt_us >> 3, connection ? longest_round_trip(connection) : 0);
+	subflow->unsent = (u32)most_unsent(window, tp->rtt_min.s[0].v, connection ? longest_round_trip(connection) : 0);
 	if (held != subflow->unsent)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &subflow->unsent, sizeof(subflow->unsent));
 }

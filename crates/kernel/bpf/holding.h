@@ -23,7 +23,10 @@
 /* Bytes of a send buffer beyond which the kernel's arithmetic might overflow. */
 #define MOST_BUFFERED (1 << 29)
 
-/* The longest smoothed round trip of the connection's subflows that carry something, microseconds. */
+/*
+ * The longest of the least round trips of the connection's subflows that carry something, microseconds. Not of the smoothed ones: a queue on one
+ * path would have the others, over short queues, hold more than they need (docs/decisions/kernel-sending.md).
+ */
 INLINE u64 longest_round_trip(const struct mp_connection *connection)
 {
 	u64 longest = 0;
@@ -32,8 +35,8 @@ INLINE u64 longest_round_trip(const struct mp_connection *connection)
 	for (place = 0; place < MP_SUBFLOWS; place++) {
 		const struct mp_info *info = &connection->info[place];
 
-		if (info->family && is_busy(&connection->group, place) && info->srtt_us > longest)
-			longest = info->srtt_us;
+		if (info->family && is_busy(&connection->group, place) && info->min_rtt_us > longest)
+			longest = info->min_rtt_us;
 	}
 	return longest;
 }
@@ -43,9 +46,9 @@ INLINE u64 longest_round_trip(const struct mp_connection *connection)
  * that has sent and seen acknowledged soonest what it holds, and hands nothing to any while that one is full. One of a long round trip
  * holds a round trip of data when its window is in use: others that may not hold as much are always the sooner, and it starves.
  */
-INLINE u64 most_unsent(u64 window, u64 srtt_us, u64 longest_us)
+INLINE u64 most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 {
-	u64 most = longest_us > srtt_us && srtt_us ? window * longest_us / srtt_us : window;
+	u64 most = longest_us > rtt_us && rtt_us ? window * longest_us / rtt_us : window;
 
 	if (most > MOST_BUFFERED)
 		most = MOST_BUFFERED;
@@ -56,7 +59,7 @@ INLINE u64 most_unsent(u64 window, u64 srtt_us, u64 longest_us)
 INLINE u64 time_to_deliver(const struct mp_info *info, u64 longest_us)
 {
 	u64 window = (u64)info->cwnd * info->mss;
-	u64 handed = most_unsent(window, info->srtt_us, longest_us) + PIECE;
+	u64 handed = most_unsent(window, info->min_rtt_us, longest_us) + PIECE;
 
 	return info->family && window ? info->srtt_us * (window + handed) / window : 0;
 }

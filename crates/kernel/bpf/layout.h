@@ -71,7 +71,10 @@ struct mp_info {
 	/* Monitor intervals finished, decisions taken. */
 	u32 intervals;
 	u32 decisions;
-	u64 reserved[2];
+	/* The least round-trip time of the last minutes. */
+	u32 min_rtt_us;
+	u32 pad_rtt;
+	u64 reserved;
 };
 
 /* Value of the map `connections`; the key is the connection's token. */

@@ -73,8 +73,12 @@ pub struct Info {
     pub intervals: u32,
     /// Decisions taken on them.
     pub decisions: u32,
+    /// Least round-trip time of the last minutes, microseconds.
+    pub min_rtt_us: u32,
     /// Unused.
-    pub reserved: [u64; 2],
+    pub pad_rtt: u32,
+    /// Unused.
+    pub reserved: u64,
 }
 
 /// A connection (`struct mp_connection`), value of the map `connections`.
