@@ -262,6 +262,14 @@ struct place {
 	u64 own;
 };
 
+/* The least round trip of the last minutes, microseconds; zero before the first sample, where the kernel has the largest number. */
+INLINE u32 least_round_trip(const struct tcp_sock *tp)
+{
+	u32 least = tp->rtt_min.s[0].v;
+
+	return least == (u32)-1 ? 0 : least;
+}
+
 /* The connection of a subflow; NULL in one-path form. */
 INLINE struct mp_connection *connection_of(const struct subflow *subflow)
 {
@@ -283,7 +291,7 @@ INLINE void bound_unsent(struct sock *sk, struct subflow *subflow, u64 window)
 	/* What a program has asked for stays. */
 	if (held != 0 && held != (u32)-1 && held != subflow->unsent)
 		return;
-	subflow->unsent = (u32)most_unsent(window, tp->rtt_min.s[0].v, connection ? longest_round_trip(connection) : 0);
+	subflow->unsent = (u32)most_unsent(window, least_round_trip(tp), connection ? longest_round_trip(connection) : 0);
 	if (held != subflow->unsent)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &subflow->unsent, sizeof(subflow->unsent));
 }

@@ -70,17 +70,17 @@ u64 host_most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 	return most_unsent(window, rtt_us, longest_us);
 }
 
-/* The longest round trip of subflows with these round trips, smoothed and least,, of which the bits of `busy` carry something, and how many windows the
- * send buffer of the first holds, whose windows are all of this many packets of 1000 bytes. */
-u64 host_holding(const u32 srtt_us[MP_SUBFLOWS], u32 busy, u32 cwnd, u32 *buffers)
+/* The longest of these round trips, smoothed and least, of the subflows that carry something by the bits of `busy`; and how many windows the
+ * first one's send buffer holds, where all windows are of `cwnd` packets of 1000 bytes. */
+u64 host_holding(const u32 rtt_us[MP_SUBFLOWS], u32 busy, u32 cwnd, u32 *buffers)
 {
 	struct mp_connection connection = { .group.busy = busy };
 	u32 place;
 
 	for (place = 0; place < MP_SUBFLOWS; place++)
-		if (srtt_us[place])
-			connection.info[place] = (struct mp_info){ .family = 2, .cwnd = cwnd, .mss = 1000, .srtt_us = srtt_us[place],
-								   .min_rtt_us = srtt_us[place] };
+		if (rtt_us[place])
+			connection.info[place] = (struct mp_info){ .family = 2, .cwnd = cwnd, .mss = 1000, .srtt_us = rtt_us[place],
+								   .min_rtt_us = rtt_us[place] };
 	*buffers = send_buffer(&connection, 0, cwnd * 1000ULL);
 	return longest_round_trip(&connection);
 }

@@ -71,7 +71,7 @@ struct mp_info {
 	/* Monitor intervals finished, decisions taken. */
 	u32 intervals;
 	u32 decisions;
-	/* The least round-trip time of the last minutes. */
+	/* Microseconds, the least of the last minutes; zero: none is known. */
 	u32 min_rtt_us;
 	u32 pad_rtt;
 	u64 reserved;

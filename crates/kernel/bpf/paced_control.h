@@ -101,7 +101,7 @@ INLINE void show(struct sock *sk, const paced_state *state, struct mp_info *info
 	info->ssthresh = tp->snd_ssthresh;
 	info->mss = tp->mss_cache;
 	info->srtt_us = tp->srtt_us >> 3;
-	info->min_rtt_us = tp->rtt_min.s[0].v;
+	info->min_rtt_us = least_round_trip(tp);
 	info->rate = sk->sk_pacing_rate;
 	info->delivered = tp->delivered;
 	info->lost = tp->lost;

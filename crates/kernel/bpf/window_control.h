@@ -73,7 +73,7 @@ INLINE void show(struct sock *sk, const struct scope *scope, u32 phase)
 	info->ssthresh = tp->snd_ssthresh;
 	info->mss = tp->mss_cache;
 	info->srtt_us = tp->srtt_us >> 3;
-	info->min_rtt_us = tp->rtt_min.s[0].v;
+	info->min_rtt_us = least_round_trip(tp);
 	info->rate = tp->srtt_us ? (u64)tp->snd_cwnd * tp->mss_cache * 8000000 / tp->srtt_us : 0;
 	info->delivered = tp->delivered;
 	info->lost = tp->lost;

@@ -73,7 +73,7 @@ pub struct Info {
     pub intervals: u32,
     /// Decisions taken on them.
     pub decisions: u32,
-    /// Least round-trip time of the last minutes, microseconds.
+    /// Least round-trip time of the last minutes, microseconds; zero where none is known.
     pub min_rtt_us: u32,
     /// Unused.
     pub pad_rtt: u32,

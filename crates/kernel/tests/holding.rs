@@ -5,17 +5,17 @@ mod twin;
 use twin::MAX_SUBFLOWS;
 
 unsafe extern "C" {
-    safe fn host_most_unsent(window: u64, srtt_us: u64, longest_us: u64) -> u64;
-    fn host_holding(srtt_us: *const u32, busy: u32, cwnd: u32, buffers: *mut u32) -> u64;
+    safe fn host_most_unsent(window: u64, rtt_us: u64, longest_us: u64) -> u64;
+    fn host_holding(rtt_us: *const u32, busy: u32, cwnd: u32, buffers: *mut u32) -> u64;
 }
 
 /// The longest round trip, microseconds, and the windows in the first one's send buffer.
 fn holding(round_trips: &[u32], busy: u32, cwnd: u32) -> (u64, u32) {
-    let mut srtt_us = [0; MAX_SUBFLOWS];
-    srtt_us[..round_trips.len()].copy_from_slice(round_trips);
+    let mut rtt_us = [0; MAX_SUBFLOWS];
+    rtt_us[..round_trips.len()].copy_from_slice(round_trips);
     let mut buffers = 0;
     // SAFETY: it reads as many round trips as a connection has places, and writes the one number.
-    let longest = unsafe { host_holding(srtt_us.as_ptr(), busy, cwnd, &raw mut buffers) };
+    let longest = unsafe { host_holding(rtt_us.as_ptr(), busy, cwnd, &raw mut buffers) };
     (longest, buffers)
 }
 
