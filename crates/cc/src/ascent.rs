@@ -413,11 +413,9 @@ impl Ascent {
     /// Begins a probing round around the base rate.
     fn probe(&mut self, now: Time, others: f64) {
         self.others = others;
-        let least = self.least(others);
-        self.base = self.base.max(least);
-        // MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give.
-        let omega = self.config.omega * (self.base + others);
-        let low = self.low(omega, least);
+        self.base = self.base.max(self.config.min_rate);
+        let omega = self.distance(others);
+        let low = self.low(omega);
         let high = (self.base + omega).min(MAX_RATE);
         // Within each pair the order is random, so that a trend of the path does not always favour one side.
         let bits = self.random.next_u64();
@@ -428,17 +426,21 @@ impl Ascent {
         self.begin(now, 0, if highs[0] { high } else { low });
     }
 
-    /// The smallest rate beside the others'.
-    fn least(&self, others: f64) -> f64 {
-        self.config.min_rate.max(self.config.min_share * (self.base + others))
+    /// How far the rates to try are from the base rate. MPCC s5.2: a share of the connection's rate, which a slow subflow may not have.
+    fn distance(&self, others: f64) -> f64 {
+        let distance = self.config.omega * (self.base + others);
+        match self.config.low {
+            Low::Near => distance.min(self.base / 2.0),
+            Low::Half | Low::Least => distance,
+        }
     }
 
     /// The lower of two rates to try.
-    fn low(&self, omega: f64, least: f64) -> f64 {
-        let low = self.base - omega;
+    fn low(&self, omega: f64) -> f64 {
+        let low = (self.base - omega).max(self.config.min_rate);
         match self.config.low {
-            Low::Half => low.max(self.base / 2.0).max(least),
-            Low::Least => low.max(least),
+            Low::Half => low.max(self.base / 2.0),
+            Low::Near | Low::Least => low,
         }
     }
 
@@ -489,7 +491,7 @@ impl Ascent {
     fn step(&mut self, now: Time, gradient: f64, previous: Sample, others: f64) {
         let from = self.base;
         let step = self.momentum.step(&self.config, gradient, from, from + others);
-        self.base = (from + step).clamp(self.least(others), MAX_RATE);
+        self.base = (from + step).clamp(self.config.min_rate, MAX_RATE);
         self.others = others;
         self.phase = Phase::Moving { from, previous };
         self.begin(now, 0, self.base);

@@ -91,29 +91,24 @@ SHARED u32 ascent_begin(struct ascent *ascent, const struct path_view *path, u32
 	return 0;
 }
 
-/* The least rate beside `others`. */
-INLINE real ascent_least(const struct ascent *ascent, real others)
-{
-	real share = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.min_share_ppm));
-
-	return real_max(share, real_of_ppm(tunables.min_rate_ppm));
-}
-
 /* Begins a probing round around the base rate. */
 SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
 {
-	real omega, least;
+	real omega, half, least;
 
 	if (!ascent || !path)
 		return 0;
-	least = ascent_least(ascent, others);
+	least = real_of_ppm(tunables.min_rate_ppm);
 	ascent->base = real_max(ascent->base, least);
+	half = real_shift(ascent->base, -1);
 	/* MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give. */
 	omega = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.omega_ppm));
+	if (tunables.low == LOW_NEAR)
+		omega = real_min(omega, half);
 	ascent->others = others;
 	ascent->low = real_max(real_sub(ascent->base, omega), least);
 	if (tunables.low == LOW_HALF)
-		ascent->low = real_max(ascent->low, real_shift(ascent->base, -1));
+		ascent->low = real_max(ascent->low, half);
 	ascent->high = real_min(real_add(ascent->base, omega), MAX_RATE);
 	/* Within each pair the order is random, so that a trend of the path does not always favour one side. */
 	ascent->highs = (path->random & 1 ? 1 : 2) | (path->random & 2 ? 4 : 8);
@@ -135,7 +130,7 @@ SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, cons
 	from = ascent->base;
 	step = momentum_step(&ascent->momentum, sreal_sign(*gradient), gradient->size, from, real_add(from, others));
 	to = gradient->negative ? real_sub(from, step) : real_add(from, step);
-	ascent->base = real_clamp(to, ascent_least(ascent, others), MAX_RATE);
+	ascent->base = real_clamp(to, real_of_ppm(tunables.min_rate_ppm), MAX_RATE);
 	ascent->others = others;
 	ascent->phase = MOVING;
 	ascent->from = from;

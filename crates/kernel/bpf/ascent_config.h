@@ -23,7 +23,6 @@ struct tunables {
 	u64 swing;
 	u64 initial_ppm;
 	u64 min_rate_ppm;
-	u64 min_share_ppm;
 	u64 slow_start;
 	u64 leave;
 	u64 publish;
@@ -33,7 +32,7 @@ struct tunables {
 };
 
 enum { UNITS_MBIT, UNITS_BYTES };
-enum { LOW_LEAST, LOW_HALF };
+enum { LOW_LEAST, LOW_HALF, LOW_NEAR };
 enum { STEPS_RELEASE, STEPS_PAPER };
 enum { START_PAPER, START_RELEASE, START_TOLERANT };
 enum { LEAVE_BETTER, LEAVE_LAST };

@@ -19,9 +19,9 @@
  *
  * The longer nothing is heard after a timeout, the more the rate falls: what a path that has become thin loses, TCP must send over it again.
  *
- * A subflow slower than the probing distance tries half of its rate, where Rust has the smallest rate: the kernel's scheduler
- * hands up to 64 KB to any subflow that has nothing waiting, and at the smallest rate these take 2.6 s, for which the whole
- * connection waits. So it keeps a share of the connection's rate, too: that of these 64 KB in half of the usual receive window.
+ * A subflow slower than the probing distance tries half of its rate less and more. What it tries with the distance is lost for the most
+ * part, and sent again on this path, for which the whole connection waits (docs/decisions/overload.md). And at the smallest rate, which Rust's
+ * tries as well, the up to 64 KB that the kernel's scheduler hands to any subflow that has nothing waiting take 2.6 s.
  */
 TUNABLES = {
 	.loss_weight_ppm = 11350000,
@@ -31,7 +31,7 @@ TUNABLES = {
 	.mi_packets = 5,
 	.min_slope_ppm = 10000,
 	.omega_ppm = 50000,
-	.low = LOW_HALF,
+	.low = LOW_NEAR,
 	.theta_ppm = 1000000,
 	.steps = STEPS_RELEASE,
 	.min_step_ppm = 500000,
@@ -40,7 +40,6 @@ TUNABLES = {
 	.swing = 2,
 	.initial_ppm = 4000000,
 	.min_rate_ppm = 200000,
-	.min_share_ppm = 20000,
 	.slow_start = START_TOLERANT,
 	.leave = LEAVE_BETTER,
 	.publish = PUBLISH_INTERVAL,

@@ -240,8 +240,7 @@ mod tests {
         ("mpcc-", "slow-start", "tolerant"),
         ("mpcc-", "brake", "any"),
         ("mpcc-", "queue", "heeded"),
-        ("mpcc-", "low", "half"),
-        ("mpcc-", "min-share", "0.02"),
+        ("mpcc-", "low", "near"),
         ("mpcc-", "timeout", "backoff"),
         ("tccc", "deviations", "1"),
     ];

@@ -159,7 +159,7 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
 
 /// Sets what has another default in Rust: the first choice.
 fn as_rust(controller: &PacedController) {
-    for name in ["slow_start", "low", "brake", "queue", "timeout", "min_share_ppm"] {
+    for name in ["slow_start", "low", "brake", "queue", "timeout"] {
         controller.set(name, 0);
     }
 }
@@ -211,7 +211,6 @@ fn mpcc_loss() {
         ("units", 1),
         ("swing", 3),
         ("omega_ppm", 20_000),
-        ("min_share_ppm", 15_000),
         ("theta_ppm", 3_000_000),
         ("bound_step_ppm", 100_000),
         ("min_step_ppm", 0),
@@ -229,7 +228,6 @@ fn mpcc_loss() {
         ("units", "bytes"),
         ("swing", "3"),
         ("omega", "0.02"),
-        ("min-share", "0.015"),
         ("theta", "3"),
         ("bound-step", "0.1"),
         ("min-step", "0"),
@@ -247,6 +245,13 @@ fn mpcc_latency() {
     walk("mpcc-latency", controller, mpcc::LATENCY, &[("slow-start", "tolerant")]);
     controller.set("queue", 1);
     walk("mpcc-latency", controller, mpcc::LATENCY, &[("slow-start", "tolerant"), ("queue", "heeded")]);
+    controller.set("low", 2);
+    walk(
+        "mpcc-latency",
+        controller,
+        mpcc::LATENCY,
+        &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near")],
+    );
     silences(controller);
 }
 

@@ -20,7 +20,6 @@ pub(super) fn config() -> Config {
         swing: 2,
         initial_rate: 4.0,
         min_rate: 0.2,
-        min_share: 0.0,
         initial_rtt: Duration::from_millis(100),
         slow_start: SlowStart::Paper,
         leave: Leave::Better,
@@ -126,20 +125,27 @@ impl Driver {
 
 #[test]
 fn a_slow_subflow_has_no_rate_so_far_below_its_own() {
-    let low = |low, base, others| {
+    let probes = |low, base| {
         let mut driver = Driver::new(Config { low, ..config() });
         driver.ascent.base = base;
-        driver.ascent.probe(Time::ZERO, others);
+        driver.ascent.probe(Time::ZERO, 100.0);
         let Phase::Probing { low, high, .. } = driver.ascent.phase else { panic!("it probes") };
-        close(high, base + 0.05 * (base + others));
-        low
+        (low, high)
+    };
+    let close = |(low, high): (f64, f64), expected: (f64, f64)| {
+        close(low, expected.0);
+        close(high, expected.1);
     };
     // The distance is 5.05 Mbit/s of 101, 5.5 of 110.
-    close(low(Low::Least, 1.0, 100.0), 0.2);
-    close(low(Low::Half, 1.0, 100.0), 0.5);
-    close(low(Low::Half, 0.3, 100.0), 0.2);
-    close(low(Low::Half, 10.0, 100.0), 5.0);
-    close(low(Low::Half, 20.0, 100.0), 14.0);
+    close(probes(Low::Least, 1.0), (0.2, 6.05));
+    close(probes(Low::Half, 1.0), (0.5, 6.05));
+    close(probes(Low::Half, 0.3), (0.2, 5.315));
+    close(probes(Low::Half, 10.0), (5.0, 15.5));
+    close(probes(Low::Half, 20.0), (14.0, 26.0));
+    close(probes(Low::Near, 1.0), (0.5, 1.5));
+    close(probes(Low::Near, 0.3), (0.2, 0.45));
+    close(probes(Low::Near, 10.0), (5.0, 15.0));
+    close(probes(Low::Near, 20.0), (14.0, 26.0));
 }
 
 #[test]
@@ -529,22 +535,6 @@ fn a_timeout_halves_and_being_heard_again_starts_anew() {
     driver.interval(1.0, false);
     driver.time_out();
     close(driver.ascent.rate, 4.0);
-}
-
-#[test]
-fn a_subflow_keeps_a_share_of_the_connections_rate() {
-    let mut driver = Driver::new(Config { min_share: 0.02, low: Low::Least, ..config() });
-    driver.others = 98.0;
-    driver.ascent.base = 0.5;
-    driver.ascent.probe(driver.now, 98.0);
-    let Phase::Probing { low, high, .. } = driver.ascent.phase else { panic!("{:?}", driver.ascent.phase) };
-    close(low, 0.02 * 98.5);
-    close(high, low + 0.05 * (low + 98.0));
-    // Half of the rate is lost in every interval, and moves end there, too.
-    for _ in 0..8 {
-        driver.round(0.5);
-        assert!(driver.ascent.base >= 0.019 * 98.0, "{}", driver.ascent.base);
-    }
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl AscentState {
 }
 
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
-const ASCENT_TUNABLES: [&str; 23] = [
+const ASCENT_TUNABLES: [&str; 22] = [
     "loss_weight_ppm",
     "latency_weight_ppm",
     "units",
@@ -206,7 +206,6 @@ const ASCENT_TUNABLES: [&str; 23] = [
     "swing",
     "initial_ppm",
     "min_rate_ppm",
-    "min_share_ppm",
     "slow_start",
     "leave",
     "publish",
