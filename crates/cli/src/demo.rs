@@ -11,7 +11,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use manypath_core::AlgorithmSpec;
-use manypath_emu::Awake;
 
 use self::outcome::{DemoLink, Failure, LINKS, LinkCheck, Measured, Outcome};
 use self::run::{Served, Server};
@@ -134,7 +133,6 @@ async fn measure(args: &Args) -> Result<Measured> {
     let controllers = controllers(args);
     let progress = progress(controllers.len() * RUNS.len());
     let served = Served::make(args.time)?;
-    let _awake = Awake::keep();
     let mut measured = Measured::default();
     for (cc, sched) in &controllers {
         let before = measured.outcomes.len();
