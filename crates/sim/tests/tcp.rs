@@ -102,6 +102,21 @@ fn what_is_lost_again_does_not_stall_a_sender_that_lives_with_loss() {
     }
 }
 
+/// MPCC s5.2 tries a slow path at its rate and 5% of the connection's, and the connection waits for what is lost there.
+#[test]
+fn a_slow_path_beside_a_fast_one_costs_less_where_it_is_probed_within_half_of_its_rate() {
+    let network = link("fast", "100Mbit", "15ms", "375kB", "") + &link("slow", "1Mbit", "150ms", "100kB", "");
+    let goodput = |low: &str, seed: u64| {
+        let cc = format!("mpcc-latency:low={low}");
+        let flow = tcp("mp", &cc, &["fast", "slow"], "send-buffer = \"16MiB\"\nreceive-buffer = \"16MiB\"");
+        simulate(&format!("duration = \"30s\"\nwarmup = \"10s\"\n{network}{flow}"), seed).goodput_bps
+    };
+    for seed in 1..4 {
+        let (near, least) = (goodput("near", seed), goodput("least", seed));
+        assert!(near > 1.5 * least, "seed {seed}: {near} and {least} bit/s");
+    }
+}
+
 #[test]
 fn timeouts_last_as_long_as_their_minimum() {
     // Everything is lost for 100 ms: no acknowledgement comes back, and only the timer helps.
