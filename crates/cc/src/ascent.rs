@@ -69,7 +69,7 @@ enum Phase {
     /// Doubling.
     SlowStart { previous: Option<Sample>, repeats: u32 },
     /// Trying both sides of the base rate.
-    Probing { low: f64, high: f64, highs: [bool; PROBES], begun: usize, samples: [Option<Sample>; PROBES] },
+    Probing { low: f64, high: f64, highs: [bool; PROBES], begun: [bool; PROBES], samples: [Option<Sample>; PROBES] },
     /// Stepping; `from` is the rate to go back to, `previous` what the next result is compared with.
     Moving { from: f64, previous: Sample },
 }
@@ -277,16 +277,30 @@ impl Ascent {
             return;
         }
         self.monitor.close(now);
-        match &mut self.phase {
-            Phase::Probing { begun, highs, low, high, .. } if *begun < PROBES => {
-                let index = *begun;
-                *begun += 1;
-                let rate = if highs[index] { *high } else { *low };
-                self.begin(now, index, rate);
-            }
-            _ => self.rate = self.base,
+        if !self.begin_probe(now) {
+            self.rate = self.base;
         }
         self.ease();
+    }
+
+    /// Begins the first probe of the round that was not begun, or was to no avail, if there is one.
+    fn begin_probe(&mut self, now: Time) -> bool {
+        let Phase::Probing { begun, highs, low, high, .. } = &mut self.phase else { return false };
+        let Some(index) = begun.iter().position(|&begun| !begun) else { return false };
+        begun[index] = true;
+        let rate = if highs[index] { *high } else { *low };
+        self.begin(now, index, rate);
+        true
+    }
+
+    /// A probe tested nothing. It alone is repeated: what an application sends in bursts shorter than a round would never end one.
+    fn repeat_probe(&mut self, now: Time, index: usize) {
+        if let Phase::Probing { begun, .. } = &mut self.phase {
+            begun[index] = false;
+        }
+        if !self.monitor.is_open() {
+            self.begin_probe(now);
+        }
     }
 
     /// While the results of a doubled rate are on their way, sends at the one before it as soon as round trips are seen to lengthen.
@@ -317,6 +331,10 @@ impl Ascent {
             self.brake(now, report, others);
             return;
         }
+        if held_back && self.config.brake == Brake::Any && self.config.utility.is_unbearable(report, self.others) {
+            self.fall_to_delivered(now, report, others);
+            return;
+        }
         match self.phase.clone() {
             Phase::SlowStart { previous, repeats } => {
                 if report.app_limited {
@@ -330,7 +348,7 @@ impl Ascent {
                     self.repeat_or_go_back(now, report, previous, repeats, others);
                 }
             }
-            Phase::Probing { .. } if report.app_limited || !unlimited => self.probe(now, others),
+            Phase::Probing { .. } if report.app_limited || !unlimited => self.repeat_probe(now, report.role.index),
             Phase::Probing { .. } => self.on_probed(now, report, others),
             Phase::Moving { .. } if report.app_limited || !unlimited => self.begin(now, 0, report.rate),
             Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
@@ -361,6 +379,14 @@ impl Ascent {
             Brake::Held => f64::INFINITY,
         };
         self.base = lower.min(delivered);
+        self.probe(now, others);
+    }
+
+    /// Whatever the sender can do, the path cannot do as much. Of an application's burst it is the end that fills the queue, so that no
+    /// interval with losses would test its rate, and the rate would be kept for good.
+    fn fall_to_delivered(&mut self, now: Time, report: &Report<Role>, others: f64) {
+        self.momentum = Momentum::default();
+        self.base = self.base.min(report.rate * (1.0 - report.loss));
         self.probe(now, others);
     }
 
@@ -422,8 +448,8 @@ impl Ascent {
         let (first, second) = (bits & 1 == 1, bits & 2 == 2);
         let highs = [first, !first, second, !second];
         self.epoch = self.epoch.wrapping_add(1);
-        self.phase = Phase::Probing { low, high, highs, begun: 1, samples: [None; PROBES] };
-        self.begin(now, 0, if highs[0] { high } else { low });
+        self.phase = Phase::Probing { low, high, highs, begun: [false; PROBES], samples: [None; PROBES] };
+        self.begin_probe(now);
     }
 
     /// How far the rates to try are from the base rate. MPCC s5.2: a share of the connection's rate, which a slow subflow may not have.

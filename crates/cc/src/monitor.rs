@@ -124,7 +124,12 @@ impl<R> Report<R> {
 
     /// Whether so much of the interval was lost that its rate is too high even if it was not sent at all of it.
     pub fn is_overload(&self) -> bool {
-        self.packets >= OVERLOAD_PACKETS && self.loss > OVERLOAD
+        self.tells_loss() && self.loss > OVERLOAD
+    }
+
+    /// Whether it has enough packets for a share of them to say something.
+    pub fn tells_loss(&self) -> bool {
+        self.packets >= OVERLOAD_PACKETS
     }
 
     /// Whether the interval tested its rate: neither the application nor the sender held it back.

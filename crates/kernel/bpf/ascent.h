@@ -45,7 +45,7 @@ struct ascent {
 	struct sample previous;
 	u32 has_previous;
 	u32 repeats;
-	/* Probing: the two rates, which intervals have the higher one, how many were begun, whose results are in. */
+	/* Probing: the two rates; sets of intervals: which have the higher one, which were begun, whose results are in. */
 	real low;
 	real high;
 	u32 highs;
@@ -91,6 +91,23 @@ SHARED u32 ascent_begin(struct ascent *ascent, const struct path_view *path, u32
 	return 0;
 }
 
+/* Begins the first probe of the round that was not begun, or was to no avail, if there is one. */
+SHARED u32 ascent_begin_probe(struct ascent *ascent, const struct path_view *path)
+{
+	u32 index;
+
+	if (!ascent || !path)
+		return 0;
+	for (index = 0; index < PROBES; index++) {
+		if (ascent->begun >> index & 1)
+			continue;
+		ascent->begun |= 1u << index;
+		ascent_begin(ascent, path, index, ascent->highs >> index & 1 ? ascent->high : ascent->low);
+		return 1;
+	}
+	return 0;
+}
+
 /* Begins a probing round around the base rate. */
 SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
 {
@@ -114,10 +131,18 @@ SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, rea
 	ascent->highs = (path->random & 1 ? 1 : 2) | (path->random & 2 ? 4 : 8);
 	ascent->epoch++;
 	ascent->phase = PROBING;
-	ascent->begun = 1;
+	ascent->begun = 0;
 	ascent->known = 0;
-	ascent_begin(ascent, path, 0, ascent->highs & 1 ? ascent->high : ascent->low);
+	ascent_begin_probe(ascent, path);
 	return 0;
+}
+
+/* A probe tested nothing. It alone is repeated: what an application sends in bursts shorter than a round would never end one. */
+INLINE void ascent_repeat_probe(struct ascent *ascent, const struct path_view *path, u32 index)
+{
+	ascent->begun &= ~(1u << (index & (PROBES - 1)));
+	if (!open_interval(&ascent->monitor))
+		ascent_begin_probe(ascent, path);
 }
 
 /* Moves the base rate and measures there. */
@@ -198,6 +223,18 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 	if (tunables.brake == BRAKE_ANY)
 		lower = real_min(lower, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
 	ascent->base = lower;
+	ascent_probe(ascent, path, others);
+}
+
+/*
+ * Whatever the sender can do, the path cannot do as much. Of an application's burst it is the end that fills the queue, so that no interval
+ * with losses would test its rate, and the rate would be kept for good.
+ */
+INLINE void ascent_fall_to_delivered(struct ascent *ascent, const struct path_view *path, const struct report *report,
+				     real others)
+{
+	ascent->momentum = (struct momentum){};
+	ascent->base = real_min(ascent->base, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
 	ascent_probe(ascent, path, others);
 }
 
@@ -313,10 +350,14 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 		ascent_brake(ascent, path, report, others);
 		return 0;
 	}
+	if (!report->filled && tunables.brake == BRAKE_ANY && is_unbearable(&new, report->packets, ascent->others)) {
+		ascent_fall_to_delivered(ascent, path, report, others);
+		return 0;
+	}
 	if (!report->filled) {
 		/* What did not test its rate is repeated. */
 		if (ascent->phase == PROBING)
-			ascent_probe(ascent, path, others);
+			ascent_repeat_probe(ascent, path, report->index);
 		else if (ascent->phase == MOVING || report->app_limited)
 			ascent_begin(ascent, path, 0, report->rate);
 		else if (ascent_arrived(report))
@@ -353,13 +394,8 @@ INLINE void ascent_advance(struct ascent *ascent, const struct path_view *path)
 	if (!monitor_is_due(&ascent->monitor, path, (u32)tunables.mi_packets))
 		return;
 	monitor_close(&ascent->monitor, path);
-	if (ascent->phase == PROBING && ascent->begun < PROBES) {
-		u32 index = ascent->begun++;
-
-		ascent_begin(ascent, path, index, ascent->highs >> index & 1 ? ascent->high : ascent->low);
-	} else {
+	if (ascent->phase != PROBING || !ascent_begin_probe(ascent, path))
 		ascent->rate = ascent->base;
-	}
 }
 
 /*

@@ -130,8 +130,8 @@ struct report {
 	u32 app_limited;
 	/* Whether so much of it was lost that its rate is too high even if it was not sent at all of it. */
 	u32 overload;
-	/* Fills up the words: the verifier wants all of what is passed on. */
-	u32 unused;
+	/* How many packets it had. */
+	u32 packets;
 };
 
 /*
@@ -385,6 +385,7 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 	report->rtt = regression_mean(&oldest->regression);
 	report->filled = is_filled(oldest, path->mss);
 	report->app_limited = !report->filled && !oldest->backlogged;
+	report->packets = sent;
 	report->overload = sent >= OVERLOAD_PACKETS && (u64)lost * 100 > (u64)sent * OVERLOAD;
 	monitor_drop_oldest(monitor);
 	return 1;

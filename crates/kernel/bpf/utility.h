@@ -8,6 +8,9 @@
 #include "signed.h"
 #include "tunables.h"
 
+/* How many standard errors of a loss rate are no chance. */
+#define LOSS_ERRORS 3
+
 /* A rate and what came of it. */
 struct sample {
 	real rate;
@@ -54,6 +57,26 @@ INLINE struct sreal utility_gradient(const struct sample *from, const struct sam
 	struct sreal gradient = sreal_divide(change, real_mul(distance.size, utility_scale()));
 
 	return distance.negative ? sreal_negate(gradient) : gradient;
+}
+
+/*
+ * Whether of so many packets more were lost than any rate is worth, and than chance explains: d(T^0.9 - b T L)/dT is zero at a loss of
+ * 0.9 T^-0.1 / b.
+ */
+SHARED u32 is_unbearable(const struct sample *sample, u32 packets, real others)
+{
+	real total, reward, bearable, excess, error;
+
+	if (!sample || packets < OVERLOAD_PACKETS)
+		return 0;
+	total = real_mul(real_add(sample->rate, others), utility_scale());
+	reward = real_div(real_mul(real_of(9), real_power(total, 9, 10)), real_mul(real_of(10), total));
+	bearable = real_div(reward, real_of_ppm(tunables.loss_weight_ppm));
+	if (sample->loss <= bearable)
+		return 0;
+	excess = real_sub(sample->loss, bearable);
+	error = real_div(real_mul(bearable, real_sub(REAL_ONE, bearable)), real_of(packets));
+	return real_mul(excess, excess) > real_mul(real_of(LOSS_ERRORS * LOSS_ERRORS), error);
 }
 
 /* The mean of two samples at one rate: utilities are linear in loss and slope. */

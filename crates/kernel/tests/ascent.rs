@@ -127,8 +127,8 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
     while worst.steps < STEPS {
         episode += 1;
         let mut pair = Pair::new(config, controller, episode);
-        // Place of the interval in a probing round.
-        let mut index = 0;
+        // Place of the interval in a probing round, and the others that are not begun.
+        let (mut index, mut left) = (0, vec![1, 2, 3]);
         for turn in 0..50 {
             let others = if dice.below(4) == 0 { 0.0 } else { dice.spread(0.1, 1e4) };
             let before = pair.ours("base_rate_bps") / 1e6;
@@ -141,13 +141,25 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
                 let path = pair.path();
                 let mut group = Group { used: 3, ..Group::default() };
                 group.members[1].law[0] = real(others);
+                group.members[1].idle_us = path.now_us + 1_000_000;
                 controller.ack(&mut *pair.theirs, &mut group, &path);
             }
             let shown = Interval::draw(&mut dice, pair.rate().min(before));
             let epoch = pair.theirs.epoch;
             pair.interval(shown, index, others);
             let goes_on = pair.theirs.phase == AscentState::PROBING && pair.theirs.epoch == epoch;
-            index = if goes_on { index + 1 } else { 0 };
+            if goes_on {
+                // The next one has begun before this one is known, which alone is repeated if it tested nothing.
+                let next = left.first().copied().unwrap_or(index);
+                if !shown.filled {
+                    left.push(index);
+                    left.sort_unstable();
+                }
+                left.retain(|other| *other != next);
+                index = next;
+            } else {
+                (index, left) = (0, vec![1, 2, 3]);
+            }
             pair.compare(name, before, their_before, goes_on, &mut worst);
         }
     }
@@ -251,6 +263,13 @@ fn mpcc_latency() {
         controller,
         mpcc::LATENCY,
         &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near")],
+    );
+    controller.set("brake", 1);
+    walk(
+        "mpcc-latency",
+        controller,
+        mpcc::LATENCY,
+        &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near"), ("brake", "any")],
     );
     silences(controller);
 }

@@ -80,7 +80,8 @@ pub enum Brake {
     Held,
     /// The rate is halved whatever the interval (the emergency brake of MPCC's release), and falls at once to what arrived of it
     /// where that is less: steps are bounded, and a path that has come back with a hundredth of its capacity takes them half a minute, in
-    /// which its losses hold up the other paths.
+    /// which its losses hold up the other paths. And to what arrived of an interval that could not test it and lost more than the utility
+    /// bears, and than chance explains.
     Any,
 }
 
@@ -242,7 +243,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 22] {
             "brake",
             "held",
             "held or any",
-            "intervals that lose 30% and lower the rate at once: those that tested no rate, or any",
+            "what lowers the rate at once: 30% of loss where no rate was tested; any: 30% anywhere, and where none was tested more than is bearable",
         ),
         row(
             "queue",

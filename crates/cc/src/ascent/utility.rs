@@ -41,11 +41,28 @@ impl Sample {
     }
 }
 
+/// How many standard errors of a loss rate are no chance.
+const LOSS_ERRORS: f64 = 3.0;
+
 impl Utility {
     /// MPCC eq. 2. `others` in Mbit/s.
     pub fn of(&self, sample: &Sample, others: f64) -> f64 {
         let total = (sample.rate + others) * self.scale;
         libm::pow(total, self.a) - self.b * total * sample.loss - self.g * total * sample.slope
+    }
+
+    /// Whether more was lost than any rate is worth, and than chance explains: `d(T^a - b T L)/dT` is zero at a loss of
+    /// `a T^(a-1) / b`, 5% at 100 Mbit/s.
+    pub(super) fn is_unbearable<R>(&self, report: &Report<R>, others: f64) -> bool {
+        let total = (report.rate + others) * self.scale;
+        let bearable = self.a * libm::pow(total, self.a - 1.0) / self.b;
+        let excess = report.loss - bearable;
+        // Intervals have no more than 2^53 packets.
+        #[allow(clippy::cast_precision_loss)]
+        let packets = report.packets as f64;
+        report.tells_loss()
+            && excess > 0.0
+            && excess * excess * packets > LOSS_ERRORS * LOSS_ERRORS * bearable * (1.0 - bearable)
     }
 
     /// Change of utility per unit of rate between two samples; zero if the rates are equal.

@@ -134,7 +134,7 @@ impl Sent {
             filled: u32::from(self.shown.filled),
             app_limited: u32::from(self.shown.app_limited),
             overload: u32::from(PACKETS >= 20 && self.shown.lost * 10 > PACKETS * 3),
-            unused: 0,
+            packets: PACKETS as u32,
         }
     }
 }

@@ -150,7 +150,7 @@ pub struct Report {
     pub filled: u32,
     pub app_limited: u32,
     pub overload: u32,
-    pub unused: u32,
+    pub packets: u32,
 }
 
 /// `struct paced_controller` of `bpf/paced_control.h`.
