@@ -9,10 +9,10 @@
 //! - The results of a monitor interval arrive about a round trip after its end. Meanwhile the subflow sends at its base
 //!   rate, and those packets belong to no interval.
 //! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it
-//!   is discarded and repeated. In slow start, after `MAX_REPEATS` of the latter kind the sender cannot do this rate, and goes
-//!   back. But one that lost 30% shows that the rate is too high, the more so as less was sent: the rate is halved and probed
-//!   anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up the connection, and with it
-//!   its own intervals, keeps its rate for good.
+//!   is discarded and repeated, or the round of probing that it was for ([`Bursts`]). In slow start, after `MAX_REPEATS` of the latter kind the sender cannot
+//!   do this rate, and goes back. But one that lost 30% shows that the rate is too high, the more so as less was sent: the rate is
+//!   halved and probed anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up the connection,
+//!   and with it its own intervals, keeps its rate for good.
 //! - A timeout halves the rate and probes anew, as Vivace's release does; those that follow while nothing is heard may count,
 //!   too. When a subflow that had failed is used again, its capacity is unknown: slow start, from that rate.
 
@@ -29,7 +29,7 @@ mod momentum;
 mod utility;
 
 pub use config::{
-    Brake, Config, Defaults, Leave, Low, OnTimeout, Publish, Queue, SlowStart, Steps, config, parameters,
+    Brake, Bursts, Config, Defaults, Leave, Low, OnTimeout, Publish, Queue, SlowStart, Steps, config, parameters,
 };
 use momentum::Momentum;
 pub use utility::{Sample, Utility};
@@ -293,7 +293,7 @@ impl Ascent {
         true
     }
 
-    /// A probe tested nothing. It alone is repeated: what an application sends in bursts shorter than a round would never end one.
+    /// A probe tested nothing. It alone is repeated.
     fn repeat_probe(&mut self, now: Time, index: usize) {
         if let Phase::Probing { begun, .. } = &mut self.phase {
             begun[index] = false;
@@ -331,7 +331,7 @@ impl Ascent {
             self.brake(now, report, others);
             return;
         }
-        if held_back && self.config.brake == Brake::Any && self.config.utility.is_unbearable(report, self.others) {
+        if held_back && self.config.bursts == Bursts::Heeded && self.config.utility.is_unbearable(report, self.others) {
             self.fall_to_delivered(now, report, others);
             return;
         }
@@ -348,9 +348,12 @@ impl Ascent {
                     self.repeat_or_go_back(now, report, previous, repeats, others);
                 }
             }
-            Phase::Probing { .. } if report.app_limited || !unlimited => self.repeat_probe(now, report.role.index),
+            Phase::Probing { .. } if held_back && self.config.bursts == Bursts::Heeded => {
+                self.repeat_probe(now, report.role.index);
+            }
+            Phase::Probing { .. } if held_back => self.probe(now, others),
             Phase::Probing { .. } => self.on_probed(now, report, others),
-            Phase::Moving { .. } if report.app_limited || !unlimited => self.begin(now, 0, report.rate),
+            Phase::Moving { .. } if held_back => self.begin(now, 0, report.rate),
             Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
         }
     }
@@ -382,8 +385,7 @@ impl Ascent {
         self.probe(now, others);
     }
 
-    /// Whatever the sender can do, the path cannot do as much. Of an application's burst it is the end that fills the queue, so that no
-    /// interval with losses would test its rate, and the rate would be kept for good.
+    /// Whatever the sender can do, the path cannot do as much.
     fn fall_to_delivered(&mut self, now: Time, report: &Report<Role>, others: f64) {
         self.momentum = Momentum::default();
         self.base = self.base.min(report.rate * (1.0 - report.loss));

@@ -11,8 +11,8 @@ use crate::output;
 /// List the congestion controllers and packet schedulers, with their parameters and sources
 ///
 /// Use a name with --cc or --sched, alone or with parameters: `mpcc-loss`, `mpcc-loss:KEY=VALUE,KEY=VALUE`. Defaults are those of
-/// scenarios. Real connections have some others: `mpcc-loss` and `mpcc-latency` slow-start=tolerant, brake=any, queue=heeded and low=near,
-/// schedulers chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
+/// scenarios. Real connections have some others: `mpcc-loss` and `mpcc-latency` slow-start=tolerant, brake=any, queue=heeded,
+/// bursts=heeded and low=near, schedulers chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath algorithms\n  manypath algorithms --json")]
 pub(crate) struct Args {
@@ -108,10 +108,10 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
 /// What real connections have in place of MPCC's defaults, where a controller has the parameter. Its slow start tolerates chance
 /// losses: the paper's rule takes one or two for the end of a path's capacity (docs/decisions/slow-start.md). An overload is braked: the
 /// paper's steps take half a minute down to a path that has come back thin. A queue that grows tells what losses tell too late where
-/// it is deep. And a slow path is probed by half of its rate at most: by the paper's share of the connection's rate, most of what is
-/// tried is lost (all three: docs/decisions/overload.md).
-const FOR_REAL_PATHS: [(&str, &str); 4] =
-    [("slow-start", "tolerant"), ("brake", "any"), ("queue", "heeded"), ("low", "near")];
+/// it is deep. Bursts shorter than a round of probing would keep their rate for good. And a slow path is probed by half of its rate at
+/// most: by the paper's share of the connection's rate, most of what is tried is lost (all four: docs/decisions/overload.md).
+const FOR_REAL_PATHS: [(&str, &str); 5] =
+    [("slow-start", "tolerant"), ("brake", "any"), ("queue", "heeded"), ("bursts", "heeded"), ("low", "near")];
 
 /// A controller as real connections use it: [`FOR_REAL_PATHS`], but what is chosen.
 pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {

@@ -137,7 +137,7 @@ SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, rea
 	return 0;
 }
 
-/* A probe tested nothing. It alone is repeated: what an application sends in bursts shorter than a round would never end one. */
+/* A probe tested nothing. It alone is repeated. */
 INLINE void ascent_repeat_probe(struct ascent *ascent, const struct path_view *path, u32 index)
 {
 	ascent->begun &= ~(1u << (index & (PROBES - 1)));
@@ -226,10 +226,7 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 	ascent_probe(ascent, path, others);
 }
 
-/*
- * Whatever the sender can do, the path cannot do as much. Of an application's burst it is the end that fills the queue, so that no interval
- * with losses would test its rate, and the rate would be kept for good.
- */
+/* Whatever the sender can do, the path cannot do as much. */
 INLINE void ascent_fall_to_delivered(struct ascent *ascent, const struct path_view *path, const struct report *report,
 				     real others)
 {
@@ -350,14 +347,16 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 		ascent_brake(ascent, path, report, others);
 		return 0;
 	}
-	if (!report->filled && tunables.brake == BRAKE_ANY && is_unbearable(&new, report->packets, ascent->others)) {
+	if (!report->filled && tunables.bursts == BURSTS_HEEDED && is_unbearable(&new, report->packets, ascent->others)) {
 		ascent_fall_to_delivered(ascent, path, report, others);
 		return 0;
 	}
 	if (!report->filled) {
 		/* What did not test its rate is repeated. */
-		if (ascent->phase == PROBING)
+		if (ascent->phase == PROBING && tunables.bursts == BURSTS_HEEDED)
 			ascent_repeat_probe(ascent, path, report->index);
+		else if (ascent->phase == PROBING)
+			ascent_probe(ascent, path, others);
 		else if (ascent->phase == MOVING || report->app_limited)
 			ascent_begin(ascent, path, 0, report->rate);
 		else if (ascent_arrived(report))

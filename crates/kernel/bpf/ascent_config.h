@@ -29,6 +29,7 @@ struct tunables {
 	u64 timeout;
 	u64 brake;
 	u64 queue;
+	u64 bursts;
 };
 
 enum { UNITS_MBIT, UNITS_BYTES };
@@ -40,6 +41,7 @@ enum { PUBLISH_INTERVAL, PUBLISH_DECISION };
 enum { TIMEOUT_HALVE, TIMEOUT_BACKOFF, TIMEOUT_KEEP };
 enum { BRAKE_HELD, BRAKE_ANY };
 enum { QUEUE_IGNORED, QUEUE_HEEDED };
+enum { BURSTS_IGNORED, BURSTS_HEEDED };
 
 #ifdef __bpf__
 extern struct tunables tunables;

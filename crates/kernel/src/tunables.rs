@@ -240,6 +240,7 @@ mod tests {
         ("mpcc-", "slow-start", "tolerant"),
         ("mpcc-", "brake", "any"),
         ("mpcc-", "queue", "heeded"),
+        ("mpcc-", "bursts", "heeded"),
         ("mpcc-", "low", "near"),
         ("mpcc-", "timeout", "backoff"),
         ("tccc", "deviations", "1"),

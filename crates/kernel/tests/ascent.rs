@@ -171,7 +171,7 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
 
 /// Sets what has another default in Rust: the first choice.
 fn as_rust(controller: &PacedController) {
-    for name in ["slow_start", "low", "brake", "queue", "timeout"] {
+    for name in ["slow_start", "low", "brake", "queue", "bursts", "timeout"] {
         controller.set(name, 0);
     }
 }
@@ -220,6 +220,7 @@ fn mpcc_loss() {
         ("publish", 1),
         ("brake", 1),
         ("queue", 1),
+        ("bursts", 1),
         ("units", 1),
         ("swing", 3),
         ("omega_ppm", 20_000),
@@ -237,6 +238,7 @@ fn mpcc_loss() {
         ("publish", "decision"),
         ("brake", "any"),
         ("queue", "heeded"),
+        ("bursts", "heeded"),
         ("units", "bytes"),
         ("swing", "3"),
         ("omega", "0.02"),
@@ -264,12 +266,12 @@ fn mpcc_latency() {
         mpcc::LATENCY,
         &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near")],
     );
-    controller.set("brake", 1);
+    controller.set("bursts", 1);
     walk(
         "mpcc-latency",
         controller,
         mpcc::LATENCY,
-        &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near"), ("brake", "any")],
+        &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near"), ("bursts", "heeded")],
     );
     silences(controller);
 }

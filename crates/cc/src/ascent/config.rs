@@ -80,8 +80,7 @@ pub enum Brake {
     Held,
     /// The rate is halved whatever the interval (the emergency brake of MPCC's release), and falls at once to what arrived of it
     /// where that is less: steps are bounded, and a path that has come back with a hundredth of its capacity takes them half a minute, in
-    /// which its losses hold up the other paths. And to what arrived of an interval that could not test it and lost more than the utility
-    /// bears, and than chance explains.
+    /// which its losses hold up the other paths.
     Any,
 }
 
@@ -93,6 +92,17 @@ pub enum Queue {
     Ignored,
     /// While round trips lengthen, steps up are not amplified; and a doubled rate that fills a queue is not sent on while its results are
     /// on their way. Slow start then ends, and an overload falls, at the rate at which packets arrived.
+    Heeded,
+}
+
+/// What is made of intervals that the application or a full window cut short, so that they tested no rate. Of a burst that is the end, which fills
+/// the queue: who sends in bursts shorter than a round of probing never ends one, and keeps his rate, and its losses, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bursts {
+    /// The round of probing begins anew.
+    Ignored,
+    /// It goes on, and the interval alone is repeated. One that lost more than the utility bears, and than chance explains, lowers the rate to
+    /// what arrived.
     Heeded,
 }
 
@@ -149,6 +159,8 @@ pub struct Config {
     pub brake: Brake,
     /// What a growing queue does.
     pub queue: Queue,
+    /// What intervals do that were cut short.
+    pub bursts: Bursts,
 }
 
 impl Config {
@@ -174,7 +186,7 @@ pub struct Defaults {
 }
 
 /// The rows, with an algorithm's own defaults.
-pub const fn parameters(own: Defaults) -> [Parameter; 22] {
+pub const fn parameters(own: Defaults) -> [Parameter; 23] {
     const fn row(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Parameter {
         Parameter { name, default, range, meaning }
     }
@@ -243,13 +255,19 @@ pub const fn parameters(own: Defaults) -> [Parameter; 22] {
             "brake",
             "held",
             "held or any",
-            "what lowers the rate at once: 30% of loss where no rate was tested; any: 30% anywhere, and where none was tested more than is bearable",
+            "intervals that lose 30% and lower the rate at once: those that tested no rate, or any",
         ),
         row(
             "queue",
             "ignored",
             "ignored or heeded",
             "while round trips lengthen: nothing, or steps up stay small, slow start waits and ends at what arrives",
+        ),
+        row(
+            "bursts",
+            "ignored",
+            "ignored or heeded",
+            "an interval that tested no rate: probing begins anew, or it alone is repeated, and the rate falls if it lost too much",
         ),
     ]
 }
@@ -295,5 +313,6 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
         )?,
         brake: params.choice("brake", &[("held", Brake::Held), ("any", Brake::Any)])?,
         queue: params.choice("queue", &[("ignored", Queue::Ignored), ("heeded", Queue::Heeded)])?,
+        bursts: params.choice("bursts", &[("ignored", Bursts::Ignored), ("heeded", Bursts::Heeded)])?,
     })
 }

@@ -27,6 +27,7 @@ pub(super) fn config() -> Config {
         timeout: OnTimeout::Halve,
         brake: Brake::Held,
         queue: Queue::Ignored,
+        bursts: Bursts::Ignored,
     }
 }
 
@@ -509,6 +510,7 @@ fn what_loses_heavily_is_too_fast_even_if_held_back() {
 fn a_probe_that_the_application_limits_is_repeated_alone() {
     for limited in 0..4 {
         let mut driver = probing();
+        driver.ascent.config.bursts = Bursts::Heeded;
         let probes: Vec<_> = (0..4).map(|index| driver.interval(1.0, index == limited)).collect();
         for probe in &probes {
             driver.answer(*probe, 0.0);
@@ -526,9 +528,11 @@ fn a_probe_that_the_application_limits_is_repeated_alone() {
 #[test]
 fn what_a_burst_loses_lowers_its_rate_to_what_arrived() {
     // At 8 Mbit/s 6.4% are bearable, and an interval's 150 packets show it to within 6%.
-    for (brake, loss, falls) in [(Brake::Any, 0.1, false), (Brake::Any, 0.2, true), (Brake::Held, 0.2, false)] {
+    for (bursts, loss, falls) in
+        [(Bursts::Heeded, 0.1, false), (Bursts::Heeded, 0.2, true), (Bursts::Ignored, 0.2, false)]
+    {
         let mut driver = probing();
-        driver.ascent.config.brake = brake;
+        driver.ascent.config.bursts = bursts;
         let burst = driver.interval(1.0, true);
         driver.answer(burst, loss);
         let packets = (burst.1 - burst.0) as f64;
@@ -538,7 +542,7 @@ fn what_a_burst_loses_lowers_its_rate_to_what_arrived() {
     }
     // What was sent at its rate is compared with another rate.
     let mut driver = probing();
-    driver.ascent.config.brake = Brake::Any;
+    driver.ascent.config.bursts = Bursts::Heeded;
     driver.round(0.2);
     close(driver.ascent.base, 8.0);
 }

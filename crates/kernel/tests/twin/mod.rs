@@ -189,7 +189,7 @@ impl AscentState {
 }
 
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
-const ASCENT_TUNABLES: [&str; 22] = [
+const ASCENT_TUNABLES: [&str; 23] = [
     "loss_weight_ppm",
     "latency_weight_ppm",
     "units",
@@ -212,6 +212,7 @@ const ASCENT_TUNABLES: [&str; 22] = [
     "timeout",
     "brake",
     "queue",
+    "bursts",
 ];
 
 /// Members of `struct tunables` in `bpf/mp_ol.h`, in order.

@@ -140,8 +140,14 @@ impl Loaded {
 
 /// MPCC's parameters in runs of experiments, where the kernel's defaults are others (bpf/mpcc.h): those that scenarios have, but slow
 /// start of the release, with which the paper was measured on Linux, and no probes at rates at which the kernel's pieces take seconds.
-const AS_MEASURED: [(&str, &str); 5] =
-    [("slow-start", "release"), ("brake", "held"), ("queue", "ignored"), ("timeout", "halve"), ("low", "half")];
+const AS_MEASURED: [(&str, &str); 6] = [
+    ("slow-start", "release"),
+    ("brake", "held"),
+    ("queue", "ignored"),
+    ("bursts", "ignored"),
+    ("timeout", "halve"),
+    ("low", "half"),
+];
 
 /// MPCC with [`AS_MEASURED`], but what is chosen; other controllers as they are.
 fn as_measured(cc: AlgorithmSpec) -> AlgorithmSpec {
@@ -363,7 +369,7 @@ mod tests {
         let as_loaded = |text: &str| as_measured(text.parse().unwrap()).to_string();
         assert_eq!(
             as_loaded("mpcc-loss:queue=heeded"),
-            "mpcc-loss:queue=heeded,slow-start=release,brake=held,timeout=halve,low=half"
+            "mpcc-loss:queue=heeded,slow-start=release,brake=held,bursts=ignored,timeout=halve,low=half"
         );
         assert_eq!(as_loaded("lia"), "lia");
     }
