@@ -8,11 +8,11 @@
 //!
 //! - The results of a monitor interval arrive about a round trip after its end. Meanwhile the subflow sends at its base
 //!   rate, and those packets belong to no interval.
-//! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it
-//!   is discarded and repeated, or the round of probing that it was for ([`Bursts`]). In slow start, after `MAX_REPEATS` of the latter kind the sender cannot
-//!   do this rate, and goes back. But one that lost 30% shows that the rate is too high, the more so as less was sent: the rate is
-//!   halved and probed anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up the connection,
-//!   and with it its own intervals, keeps its rate for good.
+//! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it is
+//!   discarded and repeated, or the round of probing that it was for ([`Bursts`]). In slow start, after `MAX_REPEATS` of the latter
+//!   kind the sender cannot do this rate, and goes back. But one that lost 30% shows that the rate is too high, the more so as less was
+//!   sent: the rate is halved and probed anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up
+//!   the connection, and with it its own intervals, keeps its rate for good.
 //! - A timeout halves the rate and probes anew, as Vivace's release does; those that follow while nothing is heard may count,
 //!   too. When a subflow that had failed is used again, its capacity is unknown: slow start, from that rate.
 

@@ -95,13 +95,13 @@ pub enum Queue {
     Heeded,
 }
 
-/// What is made of intervals that the application or a full window cut short, so that they tested no rate. Of a burst that is the end, which fills
-/// the queue: who sends in bursts shorter than a round of probing never ends one, and keeps his rate, and its losses, for good.
+/// What is made of intervals that the application or a full window cut short, so that they tested no rate. The end of a burst is one, and it is
+/// the end that fills the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bursts {
-    /// The round of probing begins anew.
+    /// The round of probing begins anew: with bursts shorter than a round none ends, and the rate stays as it is, whatever is lost.
     Ignored,
-    /// It goes on, and the interval alone is repeated. One that lost more than the utility bears, and than chance explains, lowers the rate to
+    /// The round goes on, and the interval alone is repeated. One that lost more than the utility bears, and than chance explains, lowers the rate to
     /// what arrived.
     Heeded,
 }
