@@ -424,6 +424,43 @@ fn paths_are_set_and_cleared_in_a_namespace() {
     assert_eq!(paths(&["--json"]).json()["limits"]["subflows"], 3);
 }
 
+/// What a unit of systemd runs, as arguments of `manypath`.
+fn unit_runs(unit: &str, key: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/systemd").join(unit);
+    let text = fs::read_to_string(path).unwrap();
+    let command = format!("{key}=/usr/local/bin/manypath ");
+    let mut found = text.lines().filter_map(|line| line.strip_prefix(&command));
+    let words = found.next().expect("the unit has this key").split(' ').map(str::to_owned).collect();
+    assert_eq!(found.next(), None);
+    words
+}
+
+#[test]
+fn the_units_of_systemd_can_be_started_and_stopped() {
+    if obstacle() {
+        return;
+    }
+    let name = format!("u{}", std::process::id() % 10_000_000);
+    let mut load = unit_runs("manypath-controller.service", "ExecStart");
+    load.extend(["--as".to_owned(), name.clone()]);
+    let mut unload = unit_runs("manypath-controller.service", "ExecStop");
+    assert_eq!(unload.pop().as_ref(), load.get(2), "it unloads what it has loaded");
+    unload.push(name.clone());
+    assert_eq!(run(load).out.trim(), name);
+    assert_eq!(run(unload).out.trim(), format!("removed {name}"));
+
+    let links = two_links();
+    let said = |key| {
+        let mut command = manypath(unit_runs("manypath-paths.service", key));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Said::from(links.client().spawn(command).unwrap().wait_with_output().unwrap()).out
+    };
+    said("ExecStop");
+    let both = |sign| format!("{sign} 10.1.0.1 on path1 (subflow)\n{sign} 10.2.0.1 on path2 (subflow)\n");
+    assert_eq!(said("ExecStart"), both("+"));
+    assert_eq!(said("ExecStop"), both("-"));
+}
+
 const EXPERIMENT: &str = r#"title = "Two links"
 paper = "mpcc"
 place = "Fig. 0"
