@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the Python package: pip installs it into an environment of its own, with the versions of
-# python/requirements-test.txt, and pytest runs. The environment is kept for the next time.
+# python/requirements-test.txt, and pytest runs. The environment is kept for the next time; `python.sh environment` makes it and no more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -21,9 +21,13 @@ wanted=$({ echo "$venv"; "$python" --version; cat python/requirements-test.txt; 
 if [ "$(cat "$venv/made-of" 2>/dev/null)" != "$wanted" ]; then
     rm -rf "$venv"
     "$python" -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r python/requirements-test.txt ||
+    # Most of what is in it is never imported, so that it need not be compiled.
+    "$venv/bin/pip" install --quiet --no-compile --disable-pip-version-check -r python/requirements-test.txt ||
         skip 'pip cannot install python/requirements-test.txt'
     printf '%s' "$wanted" >"$venv/made-of"
+fi
+if [ "${1:-}" = environment ]; then
+    exit
 fi
 
 # Built as the other tests are: quickly. `pip install ./python` alone builds with optimisation.
