@@ -31,7 +31,7 @@ python_log=$(mktemp)
 # Fetched while others compile. Whatever goes wrong with it goes wrong again, and is told, in the step that needs it.
 setsid tools/python.sh environment >/dev/null 2>&1 &
 environment=$!
-trap 'kill -- "-$environment" 2>/dev/null; rm -f "$log" "$python_log"' EXIT
+trap 'kill -- "-$environment" 2>/dev/null || true; rm -f "$log" "$python_log"' EXIT
 
 step() {
     local name=$1 start=$SECONDS
