@@ -21,7 +21,7 @@ wanted=$({ echo "$venv"; "$python" --version; cat python/requirements-test.txt; 
 if [ "$(cat "$venv/made-of" 2>/dev/null)" != "$wanted" ]; then
     rm -rf "$venv"
     "$python" -m venv "$venv"
-    # Most of what is in it is never imported, so that it need not be compiled.
+    # Modules are compiled when they are imported.
     "$venv/bin/pip" install --quiet --no-compile --disable-pip-version-check -r python/requirements-test.txt ||
         skip 'pip cannot install python/requirements-test.txt'
     printf '%s' "$wanted" >"$venv/made-of"

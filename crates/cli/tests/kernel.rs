@@ -440,14 +440,15 @@ fn the_units_of_systemd_can_be_started_and_stopped() {
     if obstacle() {
         return;
     }
-    let name = format!("u{}", std::process::id() % 10_000_000);
+    // Under a name of this test's own, which goes whatever fails.
+    let controller = Loaded(format!("u{}", std::process::id() % 10_000_000));
     let mut load = unit_runs("manypath-controller.service", "ExecStart");
-    load.extend(["--as".to_owned(), name.clone()]);
+    load.extend(["--as".to_owned(), controller.0.clone()]);
     let mut unload = unit_runs("manypath-controller.service", "ExecStop");
     assert_eq!(unload.pop().as_ref(), load.get(2), "it unloads what it has loaded");
-    unload.push(name.clone());
-    assert_eq!(run(load).out.trim(), name);
-    assert_eq!(run(unload).out.trim(), format!("removed {name}"));
+    unload.push(controller.0.clone());
+    assert_eq!(run(load).out.trim(), controller.0);
+    assert_eq!(run(unload).out.trim(), format!("removed {}", controller.0));
 
     let links = two_links();
     let said = |key| {
