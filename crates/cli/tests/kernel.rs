@@ -317,6 +317,10 @@ fn where_the_file_system_is_hidden_nothing_is_said_of_what_is_loaded() {
     }
     let _loaded = Loaded::new("hidden");
     let namespace = Named::new();
+    let by_ip = ["ip", "netns", "exec", &namespace.0];
+    // As a container: its first process is not the machine's, and it has no BPF file system.
+    let bare = r#"mount -t tmpfs none /sys/fs && exec "$0" "$@""#;
+    let contained = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", bare];
     for words in [
         "load lia",
         "unload",
@@ -325,10 +329,12 @@ fn where_the_file_system_is_hidden_nothing_is_said_of_what_is_loaded() {
         "weights 1",
         "target-rate 1Mbit --cheap 10.0.0.1 --dear 10.0.0.2",
     ] {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &namespace.0, env!("CARGO_BIN_EXE_manypath"), "kernel"]).args(words.split(' '));
-        let said: Said = command.output().unwrap().into();
-        said.fails_with(&["no BPF file system is mounted here", "nsenter"]);
+        for prefix in [by_ip.as_slice(), &contained] {
+            let mut command = Command::new(prefix[0]);
+            command.args(&prefix[1..]).args([env!("CARGO_BIN_EXE_manypath"), "kernel"]).args(words.split(' '));
+            let said: Said = command.output().unwrap().into();
+            said.fails_with(&["no BPF file system is mounted here", "nsenter", "--volume"]);
+        }
     }
 }
 

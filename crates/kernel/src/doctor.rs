@@ -3,21 +3,16 @@
 use std::fs;
 use std::io;
 
-use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, ipproto, socket};
 use rustix::thread::CapabilitySet;
 use serde::Serialize;
 
+use crate::file_system::{self, Seen};
 use crate::paths::Paths;
 use crate::{objects, sysctl};
 
 /// The oldest kernel that the programs are written for.
 const OLDEST: (u32, u32) = (6, 1);
-
-/// Where the BPF file system is mounted, by custom.
-pub(crate) const MOUNT_POINT: &str = "/sys/fs/bpf";
-/// `BPF_FS_MAGIC` (linux/magic.h).
-const BPF_FS_MAGIC: rustix::fs::FsWord = 0xcafe_4a11;
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -204,23 +199,19 @@ fn compiler() -> Check {
 
 fn file_system() -> Check {
     let name = "BPF file system";
-    match is_mounted() {
-        Ok(true) => Check::good(name, "mounted on /sys/fs/bpf"),
-        Ok(false) => Check::warning(
+    match file_system::look() {
+        Ok(Seen::Mounted) => Check::good(name, "mounted on /sys/fs/bpf"),
+        Ok(Seen::Hidden) => Check::warning(
+            name,
+            "hidden from this process: what is loaded cannot be known, and nothing be loaded",
+            file_system::REVEAL,
+        ),
+        Ok(Seen::Missing) => Check::warning(
             name,
             "not mounted on /sys/fs/bpf; `manypath kernel load` mounts it until the next boot",
             "mount -t bpf bpf /sys/fs/bpf",
         ),
         Err(error) => Check::warning(name, format!("/sys/fs/bpf: {error}"), "run it as root"),
-    }
-}
-
-/// Whether the BPF file system is mounted.
-pub(crate) fn is_mounted() -> io::Result<bool> {
-    match rustix::fs::statfs(MOUNT_POINT) {
-        Ok(found) => Ok(found.f_type == BPF_FS_MAGIC),
-        Err(Errno::NOENT) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::doctor::Check;
+use crate::file_system::REVEAL;
 
 /// Why a controller cannot be loaded, unloaded, read or set.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +33,7 @@ pub enum Error {
     #[error("{0} is loaded already: `manypath kernel set` changes its parameters, `unload` removes it")]
     Loaded(String),
     /// Two controllers are to have one name.
-    #[error("{0} is asked for twice; `--name` gives one of them another name in a command of its own")]
+    #[error("{0} is asked for twice; `load --as` gives one of them another name, in a command of its own")]
     Twice(String),
     /// Something else has registered a controller under its name.
     #[error("the kernel has a controller {0} that was not loaded by this command, which leaves it alone")]
@@ -111,9 +112,8 @@ pub enum Error {
     },
     /// The BPF file system is hidden.
     #[error(
-        "no BPF file system is mounted here, which tells what is loaded, and one of this mount namespace's own would \
-         go with it (`ip netns exec` hides the machine's): run this command outside, or enter the network namespace only \
-         (`nsenter --net=/run/netns/NAME`)"
+        "no BPF file system is mounted here, which tells what is loaded, and one of this mount namespace's own would go \
+         with it: {REVEAL}"
     )]
     Hidden,
     /// The default controller can be changed in the first network namespace only.

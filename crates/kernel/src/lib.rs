@@ -15,6 +15,7 @@ mod absent;
 mod default;
 pub mod doctor;
 mod error;
+mod file_system;
 #[cfg(feature = "kernel")]
 mod inspect;
 pub mod interfaces;

@@ -11,8 +11,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 
-use crate::doctor::{MOUNT_POINT, is_mounted};
 use crate::error::Error;
+use crate::file_system::{self, MOUNT_POINT, Seen};
 
 /// Our folder in it.
 const FOLDER: &str = "/sys/fs/bpf/manypath";
@@ -48,18 +48,16 @@ pub(crate) fn prepare() -> Result<(Lock, bool), Error> {
 
 /// Mounts the file system if it is missing, and says whether it was.
 fn mount_missing() -> Result<bool, Error> {
-    if is_mounted().map_err(not_mounted)? {
-        return Ok(false);
-    }
-    // Where nobody may read which the machine's own mounts are, as in some virtual machines, these are taken for them.
-    if is_first_mount_namespace() == Some(false) {
-        return Err(Error::Hidden);
+    match file_system::look().map_err(not_mounted)? {
+        Seen::Mounted => return Ok(false),
+        Seen::Hidden => return Err(Error::Hidden),
+        Seen::Missing => {}
     }
     // Of two that find it missing the second would mount another one over what the first has loaded.
     let place = open(MOUNT_POINT, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let place = place.map_err(|error| not_mounted(error.into()))?;
     flock(&place, FlockOperation::LockExclusive).map_err(|error| not_mounted(error.into()))?;
-    if is_mounted().map_err(not_mounted)? {
+    if file_system::look().map_err(not_mounted)? == Seen::Mounted {
         return Ok(false);
     }
     mount("bpf", MOUNT_POINT, "bpf", MountFlags::empty(), None).map_err(|error| not_mounted(error.into()))?;
@@ -75,8 +73,10 @@ pub(crate) fn look() -> Result<Option<OwnedFd>, Error> {
             return Ok(folder);
         }
     }
-    let hidden = !is_mounted().map_err(not_mounted)? && is_first_mount_namespace() == Some(false);
-    if hidden { Err(Error::Hidden) } else { Ok(None) }
+    match file_system::look().map_err(not_mounted)? {
+        Seen::Hidden => Err(Error::Hidden),
+        Seen::Mounted | Seen::Missing => Ok(None),
+    }
 }
 
 fn not_mounted(source: io::Error) -> Error {
@@ -101,26 +101,6 @@ fn wait(operation: FlockOperation) -> io::Result<Option<OwnedFd>> {
     flock(&folder, operation)?;
     let is_there = stat(FOLDER).is_ok_and(|there| fstat(&folder).is_ok_and(|held| held.st_ino == there.st_ino));
     Ok(is_there.then_some(folder))
-}
-
-/// Whether this thread sees the machine's own mounts; `None` if it may not know.
-fn is_first_mount_namespace() -> Option<bool> {
-    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt"));
-    match (of("thread-self"), of("1")) {
-        (Ok(own), Ok(first)) => Some(own == first),
-        _ if fs::read_to_string("/proc/thread-self/mounts").ok()?.lines().any(is_of_ip_netns) => Some(false),
-        _ => None,
-    }
-}
-
-/// Whether a line of `/proc/thread-self/mounts` is the `/sys` that `ip netns exec` mounts: it bears the network namespace's
-/// name.
-fn is_of_ip_netns(line: &str) -> bool {
-    let mut fields = line.split(' ');
-    match (fields.next(), fields.next(), fields.next()) {
-        (Some(name), Some("/sys"), Some("sysfs")) => Path::new("/run/netns").join(name).exists(),
-        _ => false,
-    }
 }
 
 /// A controller's folder.

@@ -11,6 +11,8 @@
 //! * `--runs N`: so many runs of `fairness`, `per-packet` and `target-rate` and rounds of `cpu`, five if nothing is said;
 //! * `--epoch N`: how many seconds `target-rate` tries each weight, 20 if nothing is said;
 //! * `--short`: a quick look that measures nothing worth keeping.
+//!
+//! Interrupted, it leaves its controllers loaded: the next run or `manypath kernel unload` removes them.
 
 mod baseline;
 mod cpu;
@@ -27,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use manypath_core::AlgorithmSpec;
 use manypath_kernel::{Error, Object, Request, engine, objects};
+use results::Results;
 
 /// Built into this kernel.
 const BUILT_IN: [&str; 3] = ["reno", "cubic", "bbr"];
@@ -131,8 +134,6 @@ impl Drop for Loaded {
         }
     }
 }
-
-use results::Results;
 
 type Failure = Box<dyn std::error::Error>;
 
