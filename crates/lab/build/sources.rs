@@ -39,7 +39,7 @@ pub(crate) const ENGINES: [Engine; 4] = [
     (
         "QUIC",
         &["core", "session", "link", "scenario", "emu-tun", "quic"],
-        &["lab/src/engine.rs", "lab/src/engine/quic.rs", "lab/src/quantities.rs"],
+        &["lab/src/engine.rs", "lab/src/engine/quic.rs", "lab/src/engine/quic/application.rs", "lab/src/quantities.rs"],
         true,
     ),
     (

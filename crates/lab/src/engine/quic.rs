@@ -5,27 +5,30 @@
 //! relay. What a scenario says of TCP, packet sizes and acknowledgements does not apply: QUIC has its own. All paths of a
 //! connection are up before the run begins: `join-after` does not apply either.
 
+mod application;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use manypath_core::{Bytes, Time, jain_index};
+use manypath_core::{Bytes, jain_index};
 use manypath_emu::{Awake, Relay, RelayConfig, RelayStats};
 use manypath_quic::{
-    Bind, ClientConfig, Connection, ConnectionStats, Identity, PathConfig, PathState, SendFlow, Server, ServerConfig,
+    Bind, ClientConfig, Connection, ConnectionStats, Identity, PathConfig, PathState, Server, ServerConfig,
     TransportConfig, Trust,
 };
-use manypath_scenario::{Connection as Described, Scenario, Workload};
+use manypath_scenario::{Connection as Described, Scenario};
 use rand_core::Rng as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 
 use super::{Engine, EngineError, Input, add_capacities, add_unfinished};
 use crate::code::{self, Code};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
+use application::{Application, Files};
 
-/// How much is written and read at once, bytes.
+/// How much is read at once, bytes.
 const CHUNK: usize = 1 << 16;
 /// How long paths may take to come up before the scenario's clock starts.
 const SET_UP: Duration = Duration::from_secs(10);
@@ -74,9 +77,6 @@ fn check(scenario: &Scenario) -> Result<(), EngineError> {
         if connection.paths.iter().any(|path| path.forward.len() != 1 || path.backward.len() != 1) {
             return refuse("a path of several links");
         }
-        if !matches!(connection.workload, Workload::Endless | Workload::File(_)) {
-            return refuse("a workload other than endless or a file");
-        }
     }
     // A relay is one link there and one back.
     let paths = || scenario.connections.iter().flat_map(|connection| &connection.paths);
@@ -92,9 +92,7 @@ fn check(scenario: &Scenario) -> Result<(), EngineError> {
 /// A connection under way.
 struct Running {
     connection: Connection,
-    send: Option<SendFlow>,
-    /// How long its file took, seconds.
-    completion: Option<f64>,
+    files: Files,
 }
 
 async fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> {
@@ -111,8 +109,7 @@ async fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> 
         let peer = server.accept().await.ok_or_else(|| failed(&"the server ended"))?;
         receivers.spawn(receive(peer));
         wait_for_paths(&connection, described.paths.len()).await?;
-        let (send, _) = connection.open_flow().await.map_err(|error| failed(&error))?;
-        running.push(Running { connection, send: Some(send), completion: None });
+        running.push(Running { connection, files: Files::default() });
     }
     let counted = carry_out(scenario, &mut running, seed).await?;
     let mut found = report(&running, &counted, scenario);
@@ -199,29 +196,16 @@ async fn wait_for_paths(connection: &Connection, count: usize) -> Result<(), Eng
 
 /// Reads and forgets whatever arrives.
 async fn receive(connection: Connection) {
-    while let Some((_, mut flow)) = connection.accept_flow().await {
-        let mut buffer = vec![0; CHUNK];
-        while matches!(flow.read(&mut buffer).await, Ok(read) if read > 0) {}
+    let mut flows = JoinSet::new();
+    while let Some((mut back, mut flow)) = connection.accept_flow().await {
+        flows.spawn(async move {
+            let mut buffer = vec![0; CHUNK];
+            while matches!(flow.read(&mut buffer).await, Ok(read) if read > 0) {}
+            // Nothing flows the other way.
+            let _ = back.finish();
+        });
+        while flows.try_join_next().is_some() {}
     }
-}
-
-/// Writes what the workload says; the time that a file took, seconds.
-async fn send(described: Described, mut flow: SendFlow, start: Instant) -> Result<Option<f64>, EngineError> {
-    tokio::time::sleep_until(start.into()).await;
-    let chunk = vec![0; CHUNK];
-    let Workload::File(size) = described.workload else {
-        loop {
-            flow.write_all(&chunk).await.map_err(|error| failed(&error))?;
-        }
-    };
-    let mut left = usize::try_from(size.get()).map_err(|error| failed(&error))?;
-    while left > 0 {
-        let written = flow.write(&chunk[..left.min(CHUNK)]).await.map_err(|error| failed(&error))?;
-        left -= written;
-    }
-    flow.finish().map_err(|error| failed(&error))?;
-    flow.delivered().await.map_err(|error| failed(&error))?;
-    Ok(Some(start.elapsed().as_secs_f64()))
 }
 
 /// The counters of all connections at a time, seconds from the beginning.
@@ -248,12 +232,10 @@ struct Counts {
 async fn carry_out(scenario: &Scenario, running: &mut [Running], seed: u64) -> Result<Counts, EngineError> {
     let begun = Instant::now();
     let mut senders = JoinSet::new();
-    for (index, (described, held)) in scenario.connections.iter().zip(running.iter_mut()).enumerate() {
-        let Some(flow) = held.send.take() else { continue };
-        let described = described.clone();
-        let start = described.joins(seed).first().map_or(Time::ZERO, |start| *start);
-        let start = begun + Duration::from(start.since(Time::ZERO));
-        senders.spawn(async move { send(described, flow, start).await.map(|completion| (index, completion)) });
+    for (described, held) in scenario.connections.iter().zip(running.iter_mut()) {
+        let application = Application::new(scenario, described, held.connection.clone(), begun, seed);
+        held.files = application.files();
+        senders.spawn(application.run(seed));
     }
     let (warmup, end) = (begun + Duration::from(scenario.warmup), begun + Duration::from(scenario.duration));
     // Without samples the first would come after the end.
@@ -271,8 +253,7 @@ async fn carry_out(scenario: &Scenario, running: &mut [Running], seed: u64) -> R
                 }
             }
             Some(done) = senders.join_next() => {
-                let (index, completion) = done.map_err(|error| failed(&error))??;
-                running[index].completion = completion;
+                done.map_err(|error| failed(&error))??;
                 // Nothing is sent in the time that is left.
                 if senders.is_empty() && scenario.sample.is_none() && let Some(warm) = warm.take() {
                     let end = Counted { at: scenario.duration.as_secs_f64(), ..Counted::take(running, begun) };
@@ -298,9 +279,7 @@ fn report(running: &[Running], counts: &Counts, scenario: &Scenario) -> Quantiti
         found.set(&name("delivered_bytes"), delivered);
         found.set(&name("retransmitted_bytes"), since(|stats| stats.retransmitted.get()));
         found.set(&name("duplicated_bytes"), since(|stats| stats.duplicated.get()));
-        if let Some(seconds) = held.completion {
-            found.set(&name("file.completion_s"), seconds);
-        }
+        held.files.report(&mut found, &format!("connection.{}", described.name), scenario.warmup.as_secs_f64());
         for (number, (now, before)) in now.paths.iter().zip(&before.paths).enumerate() {
             let name = |key: &str| name(&format!("subflow.{number}.{key}"));
             let sent = (now.bytes_sent - before.bytes_sent).as_f64();
@@ -364,6 +343,7 @@ fn add_link(found: &mut Quantities, name: &str, stats: &RelayStats) {
 
 #[cfg(test)]
 mod tests {
+    use manypath_core::Time;
     use manypath_link::{Ecn, Link, Verdict};
 
     use super::*;
@@ -389,6 +369,39 @@ mod tests {
         let delivered: f64 = spans.zip(rates).map(|(span, rate)| span * rate / 8.0).sum();
         assert!((1e6..1.1e6).contains(&delivered), "{rates:?}");
         assert_eq!(found.0["series.connection.mp.subflow.1.cwnd_bytes"].len(), times.len());
+    }
+
+    #[test]
+    fn applications_write_what_and_when_they_are_to() {
+        // Two seconds, in which each link carries 2.5 MB, 1.9 MB after the warm-up.
+        let one = |name: &str, workload: &str| {
+            format!(
+                "[[link]]\nname = \"{name}\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\nqueue = \"50kB\"\n[[connection]]\n\
+                name = \"{name}\"\ncc = \"cubic\"\nsend-buffer = \"64kB\"\npath = [{{ route = [\"{name}\"] }}]\n{workload}\n"
+            )
+        };
+        let text = [
+            ("files", "arrivals = { size = \"20kB\", every = \"100ms\" }"),
+            ("drawn", "arrivals = { size = \"20kB\", every = \"100ms\", timing = \"poisson\" }"),
+            ("rate", "rate = \"2Mbit\""),
+            ("bursts", "on-off = { on = \"500ms\", off = \"500ms\" }"),
+            ("brief", "stop = \"500ms\""),
+        ];
+        let text = text.map(|(name, workload)| one(name, workload)).concat();
+        let found = Quic.run(&Input::Scenario(scenario(&format!("duration = \"2s\"\nwarmup = \"500ms\"\n{text}"))), 1);
+        let found = found.unwrap();
+        let of = |key: &str| found.0[&format!("connection.{key}")].clone();
+        // However late they were on this machine, they began when they were to.
+        let (starts, drawn) = (of("files.file.start_s"), of("drawn.file.start_s"));
+        assert!((2..=20).contains(&starts.len()) && starts[0].abs() < 1e-9, "{starts:?}");
+        let is_tenth = |start: &f64| (start * 10.0 - (start * 10.0).round()).abs() < 1e-6;
+        assert!(starts.iter().all(is_tenth) && !drawn.iter().all(is_tenth), "{starts:?} {drawn:?}");
+        assert!(of("files.file_summary.count")[0] <= 15.0 && of("files.file_summary.completion_mean_s")[0] > 0.01);
+        let delivered = |name: &str| of(&format!("{name}.delivered_bytes"))[0];
+        assert!(delivered("rate") > 0.0 && delivered("rate") <= 1e6, "{found:?}");
+        // Half of the time, and the send buffer of each of two busy times.
+        assert!(delivered("bursts") > 0.0 && delivered("bursts") <= 1.25e6 + 128e3, "{found:?}");
+        assert!(delivered("brief") <= 1e6, "{found:?}");
     }
 
     #[test]
@@ -459,8 +472,5 @@ mod tests {
             "duration = \"1s\"\ntopology = \"mpcc-4a\"\n[[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\n";
         let error = Quic.run(&Input::Scenario(scenario(text)), 1).unwrap_err();
         assert!(error.to_string().contains("a path of several links: use sim"), "{error}");
-        let text = "duration = \"1s\"\ntopology = \"two-links\"\n[[connection]]\nname = \"mp\"\nrole = \"mp\"\ncc = \"lia\"\n\
-            rate = \"1Mbit\"\n";
-        assert!(Quic.run(&Input::Scenario(scenario(text)), 1).unwrap_err().to_string().contains("workload"));
     }
 }

@@ -1,0 +1,206 @@
+//! Applications over QUIC: who writes what when. They are the simulator's, at the same times, but that a file has arrived when its
+//! sender hears so.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use manypath_core::{Bytes, Duration as Span, Time};
+use manypath_link::exponential;
+use manypath_quic::{Connection, SendFlow};
+use manypath_scenario::{Connection as Described, Scenario, Workload};
+use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinSet;
+use tokio::time::{sleep_until, timeout_at};
+
+use super::failed;
+use crate::engine::EngineError;
+use crate::quantities::Quantities;
+
+/// How much is written at once, bytes.
+const CHUNK: usize = 1 << 14;
+
+/// A file that arrived; times in seconds.
+#[derive(Clone, Copy, Debug)]
+struct File {
+    /// When it began, since the scenario did.
+    start: f64,
+    completion: f64,
+    size: Bytes,
+}
+
+/// The files of a connection that arrived, in the order of their ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files(Arc<Mutex<Vec<File>>>);
+
+impl Files {
+    fn add(&self, file: File) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+    }
+
+    /// Sets what the simulator says of files, with its names. `prefix` is the connection's; summaries are of those that began
+    /// after the warm-up, seconds.
+    pub(super) fn report(&self, found: &mut Quantities, prefix: &str, warmup: f64) {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !files.is_empty() {
+            let mut list = |key: &str, value: fn(&File) -> f64| {
+                found.0.insert(format!("{prefix}.file.{key}"), files.iter().map(value).collect());
+            };
+            list("start_s", |file| file.start);
+            list("completion_s", |file| file.completion);
+            list("bytes", |file| file.size.as_f64());
+        }
+        let later: Vec<&File> = files.iter().filter(|file| file.start >= warmup).collect();
+        let mut times: Vec<f64> = later.iter().map(|file| file.completion).collect();
+        times.sort_unstable_by(f64::total_cmp);
+        let Some(longest) = times.last() else { return };
+        let mut set = |key: &str, value| found.set(&format!("{prefix}.file_summary.{key}"), value);
+        set("count", times.len() as f64);
+        set("bytes", later.iter().map(|file| file.size.as_f64()).sum());
+        set("completion_mean_s", times.iter().sum::<f64>() / times.len() as f64);
+        for percent in [50, 95, 99] {
+            set(&format!("completion_p{percent}_s"), times[(times.len() * percent).div_ceil(100) - 1]);
+        }
+        set("completion_max_s", *longest);
+    }
+}
+
+/// What one connection of a scenario sends.
+#[derive(Clone, Debug)]
+pub(super) struct Application {
+    described: Described,
+    connection: Connection,
+    /// When the scenario began, and when this begins and stops.
+    begun: Instant,
+    start: Instant,
+    stop: Instant,
+    files: Files,
+}
+
+impl Application {
+    pub(super) fn new(
+        scenario: &Scenario,
+        described: &Described,
+        connection: Connection,
+        begun: Instant,
+        seed: u64,
+    ) -> Self {
+        let at = |time: Time| begun + Duration::from(time.since(Time::ZERO));
+        Self {
+            described: described.clone(),
+            connection,
+            begun,
+            start: described.joins(seed).first().map_or(begun, |start| at(*start)),
+            stop: at(described.stop.unwrap_or(Time::ZERO + scenario.duration)),
+            files: Files::default(),
+        }
+    }
+
+    /// The files that arrive.
+    pub(super) fn files(&self) -> Files {
+        self.files.clone()
+    }
+
+    /// Writes from its start until it stops or all is written, and waits until that has arrived.
+    pub(super) async fn run(self, seed: u64) -> Result<(), EngineError> {
+        let mut random = manypath_link::generator(seed, &format!("{}/application", self.described.name));
+        let mut drawn =
+            move |mean, is_random| Duration::from(if is_random { exponential(&mut random, mean) } else { mean });
+        let Workload::Arrivals { every, poisson, .. } = self.described.workload else { return self.flow(drawn).await };
+        let mut next = self.start + if poisson { drawn(every, poisson) } else { Duration::ZERO };
+        let mut files = JoinSet::new();
+        while next < self.stop {
+            sleep_until(next.into()).await;
+            files.spawn(Self { start: next, ..self.clone() }.flow(|_, _| Duration::ZERO));
+            next += drawn(every, poisson);
+        }
+        while let Some(done) = files.join_next().await {
+            done.map_err(|error| failed(&error))??;
+        }
+        Ok(())
+    }
+
+    /// Writes to a flow of its own.
+    async fn flow(self, drawn: impl FnMut(Span, bool) -> Duration) -> Result<(), EngineError> {
+        sleep_until(self.start.into()).await;
+        let (mut flow, _back) = self.connection.open_flow().await.map_err(|error| failed(&error))?;
+        // When it stops, what is written by then still arrives.
+        let written = timeout_at(self.stop.into(), self.write(&mut flow, drawn)).await;
+        let is_whole = written.is_ok();
+        written.unwrap_or(Ok(())).and_then(|()| flow.finish()).map_err(|error| failed(&error))?;
+        flow.delivered().await.map_err(|error| failed(&error))?;
+        if let Workload::File(size) | Workload::Arrivals { size, .. } = self.described.workload
+            && is_whole
+        {
+            let start = self.start.duration_since(self.begun).as_secs_f64();
+            self.files.add(File { start, completion: self.start.elapsed().as_secs_f64(), size });
+        }
+        Ok(())
+    }
+
+    /// Writes what the workload says. `drawn` makes a span of a mean and whether it is random.
+    async fn write(&self, flow: &mut SendFlow, mut drawn: impl FnMut(Span, bool) -> Duration) -> io::Result<()> {
+        match self.described.workload {
+            Workload::Endless => write(flow, u64::MAX).await,
+            Workload::File(size) | Workload::Arrivals { size, .. } => write(flow, size.get()).await,
+            Workload::Rate(rate) => {
+                let Described { packet, overhead, record_header, .. } = self.described;
+                let mut written = Bytes::ZERO;
+                loop {
+                    let quantum = packet - overhead - record_header;
+                    write(flow, quantum.get()).await?;
+                    written += quantum;
+                    sleep_until((self.start + Duration::from(written.time_at(rate))).into()).await;
+                }
+            }
+            Workload::OnOff { on, off, random } => {
+                let mut next = self.start;
+                loop {
+                    next += drawn(on, random);
+                    timeout_at(next.into(), write(flow, u64::MAX)).await.unwrap_or(Ok(()))?;
+                    next += drawn(off, random);
+                    sleep_until(next.into()).await;
+                }
+            }
+        }
+    }
+}
+
+/// Writes so many bytes, of no meaning.
+async fn write(flow: &mut SendFlow, mut bytes: u64) -> io::Result<()> {
+    let chunk = [0; CHUNK];
+    while bytes > 0 {
+        let most = usize::try_from(bytes).unwrap_or(CHUNK).min(CHUNK);
+        bytes -= flow.write(&chunk[..most]).await? as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(start: f64, completion: f64) -> File {
+        File { start, completion, size: Bytes::new(1000) }
+    }
+
+    #[test]
+    #[allow(clippy::float_cmp)] // the numbers are exact
+    fn summaries_are_of_the_files_that_began_after_the_warm_up() {
+        let (files, mut found) = (Files::default(), Quantities::default());
+        files.report(&mut found, "connection.mp", 1.0);
+        assert!(found.0.is_empty(), "{found:?}");
+        files.add(file(0.5, 9.0));
+        files.report(&mut found, "connection.mp", 1.0);
+        assert_eq!(found.0["connection.mp.file.completion_s"], [9.0]);
+        assert!(!found.0.contains_key("connection.mp.file_summary.count"), "{found:?}");
+        // From 1.00 s to 0.01 s.
+        (1..=100).rev().for_each(|hundredth| files.add(file(1.0, f64::from(hundredth) / 100.0)));
+        files.report(&mut found, "connection.mp", 1.0);
+        assert_eq!(found.0["connection.mp.file.start_s"].len(), 101);
+        let of = |key: &str| found.0[&format!("connection.mp.file_summary.{key}")][0];
+        assert_eq!((of("count"), of("bytes")), (100.0, 100_000.0));
+        assert!((of("completion_mean_s") - 0.505).abs() < 1e-12, "{found:?}");
+        assert_eq!(["p50", "p95", "p99", "max"].map(|key| of(&format!("completion_{key}_s"))), [0.5, 0.95, 0.99, 1.0]);
+    }
+}
