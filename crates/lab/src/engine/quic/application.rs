@@ -145,9 +145,8 @@ impl Application {
             Workload::File(size) | Workload::Arrivals { size, .. } => write(flow, size.get()).await,
             Workload::Rate(rate) => {
                 let Described { packet, overhead, record_header, .. } = self.described;
-                let mut written = Bytes::ZERO;
+                let (quantum, mut written) = (packet - overhead - record_header, Bytes::ZERO);
                 loop {
-                    let quantum = packet - overhead - record_header;
                     write(flow, quantum.get()).await?;
                     written += quantum;
                     sleep_until((self.start + Duration::from(written.time_at(rate))).into()).await;
