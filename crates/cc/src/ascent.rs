@@ -9,10 +9,10 @@
 //! - The results of a monitor interval arrive about a round trip after its end. Meanwhile the subflow sends at its base
 //!   rate, and those packets belong to no interval.
 //! - An interval in which the application limited sending, or whose packets fell short of its rate, did not test that rate: it is
-//!   discarded and repeated, or the round of probing that it was for ([`Bursts`]). In slow start, after `MAX_REPEATS` of the latter
-//!   kind the sender cannot do this rate, and goes back. But one that lost 30% shows that the rate is too high, the more so as less was
-//!   sent: the rate is halved and probed anew, as by the emergency brake of MPCC's release. Without that a subflow whose losses hold up
-//!   the connection, and with it its own intervals, keeps its rate for good.
+//!   discarded and repeated, or the round of probing that it was for ([`Bursts`] says which, and what counts nevertheless). In slow
+//!   start, after `MAX_REPEATS` of the latter kind the sender cannot do this rate, and goes back. But one that lost 30% shows that the
+//!   rate is too high, the more so as less was sent: the rate is halved and probed anew, as by the emergency brake of MPCC's release.
+//!   Without that a subflow whose losses hold up the connection, and with it its own intervals, keeps its rate for good.
 //! - A timeout halves the rate and probes anew, as Vivace's release does; those that follow while nothing is heard may count,
 //!   too. When a subflow that had failed is used again, its capacity is unknown: slow start, from that rate.
 
@@ -331,8 +331,11 @@ impl Ascent {
             self.brake(now, report, others);
             return;
         }
-        if held_back && self.config.bursts == Bursts::Heeded && self.config.utility.is_unbearable(report, self.others) {
-            self.fall_to_delivered(now, report, others);
+        let heeds_bursts = held_back && self.config.bursts == Bursts::Heeded;
+        if heeds_bursts && let Some(carried) = self.carried(report) {
+            self.momentum = Momentum::default();
+            self.base = carried.min(self.base);
+            self.probe(now, others);
             return;
         }
         match self.phase.clone() {
@@ -348,10 +351,10 @@ impl Ascent {
                     self.repeat_or_go_back(now, report, previous, repeats, others);
                 }
             }
-            Phase::Probing { .. } if held_back && self.config.bursts == Bursts::Heeded => {
+            Phase::Probing { .. } if heeds_bursts && !report.is_cut_short(self.mss) => {
                 self.repeat_probe(now, report.role.index);
             }
-            Phase::Probing { .. } if held_back => self.probe(now, others),
+            Phase::Probing { .. } if held_back && !heeds_bursts => self.probe(now, others),
             Phase::Probing { .. } => self.on_probed(now, report, others),
             Phase::Moving { .. } if held_back => self.begin(now, 0, report.rate),
             Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
@@ -385,11 +388,16 @@ impl Ascent {
         self.probe(now, others);
     }
 
-    /// Whatever the sender can do, the path cannot do as much.
-    fn fall_to_delivered(&mut self, now: Time, report: &Report<Role>, others: f64) {
-        self.momentum = Momentum::default();
-        self.base = self.base.min(report.rate * (1.0 - report.loss));
-        self.probe(now, others);
+    /// What the path carried of an interval that was held back, Mbit/s, if it shows that this rate is too high.
+    fn carried(&self, report: &Report<Role>) -> Option<f64> {
+        let arrived = report.rate * (1.0 - report.loss);
+        if self.config.utility.is_unbearable(report, self.others) {
+            return Some(arrived);
+        }
+        let is_probed = !matches!(self.phase, Phase::SlowStart { .. }) && report.is_cut_short(self.mss);
+        // A sender or receiver that stood still for a moment looks the same: one burst alone takes no more than half.
+        let carried = (arrived / (1.0 + report.slope)).max(self.base / 2.0);
+        (is_probed && report.slope >= config::QUEUE_GROWS && carried < self.base).then_some(carried)
     }
 
     /// Slow start: double while the utility grows (MPCC s5.2).

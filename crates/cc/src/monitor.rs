@@ -93,13 +93,16 @@ pub struct Report<R> {
     pub rate: f64,
     /// Time it was open.
     pub span: Duration,
+    /// Time from its first packet to its last.
+    pub sending: Duration,
     /// Packets sent in it.
     pub packets: u64,
     /// Bytes sent in it.
     pub sent: Bytes,
     /// Share of those bytes that were lost, in 0..=1.
     pub loss: f64,
-    /// Slope of the RTT over the interval (s/s); zero when it cannot be told from zero.
+    /// Slope of the RTT over the interval (s/s); zero when it cannot be told from zero. If the application limited sending, without the
+    /// latest acknowledgement: a receiver keeps that of the last packet back, in case that more come.
     pub slope: f64,
     /// Mean RTT, seconds; `None` if nothing was acknowledged.
     pub rtt: Option<f64>,
@@ -119,7 +122,16 @@ const OVERLOAD_PACKETS: u64 = 20;
 impl<R> Report<R> {
     /// Whether the interval, sent at a rate in Mbit/s, was sent at that rate, but for one packet of `mss` bytes.
     pub fn is_filled(&self, mss: f64) -> bool {
-        (self.sent.as_f64() + mss) * 8e-6 >= MIN_SHARE * self.rate * self.span.as_secs_f64()
+        self.fills(self.span, mss)
+    }
+
+    /// Whether the application had no more to send before its end, and it was sent at its rate until then: a shorter interval.
+    pub fn is_cut_short(&self, mss: f64) -> bool {
+        self.app_limited && self.tells_loss() && self.fills(self.sending, mss)
+    }
+
+    fn fills(&self, span: Duration, mss: f64) -> bool {
+        (self.sent.as_f64() + mss) * 8e-6 >= MIN_SHARE * self.rate * span.as_secs_f64()
     }
 
     /// Whether so much of the interval was lost that its rate is too high even if it was not sent at all of it.
@@ -147,6 +159,8 @@ struct Interval<R> {
     start: Time,
     /// How long it lasts at least; longer if it lacks packets.
     length: Duration,
+    /// When its last packet left.
+    last_sent: Time,
     /// First packet and the one after the last; `None` before the first.
     range: Option<(u64, u64)>,
     sent: Bytes,
@@ -155,6 +169,8 @@ struct Interval<R> {
     heard: Option<(Time, Bytes, Time)>,
     lost: Bytes,
     regression: Regression,
+    /// Without the latest acknowledgement.
+    regression_before: Regression,
     app_limited: bool,
     /// When it was closed.
     closed: Option<Time>,
@@ -179,7 +195,8 @@ impl<R: Copy> Interval<R> {
 
     /// The slope of the RTT; zero when it cannot be told from zero.
     fn slope(&self, config: &Config) -> f64 {
-        self.regression.slope().map_or(0.0, |(slope, error)| {
+        let regression = if self.app_limited { &self.regression_before } else { &self.regression };
+        regression.slope().map_or(0.0, |(slope, error)| {
             if slope.abs() < config.min_slope.max(config.slope_errors * error) { 0.0 } else { slope }
         })
     }
@@ -201,6 +218,7 @@ impl<R: Copy> Interval<R> {
             role: self.role,
             rate: self.rate,
             span: self.closed.unwrap_or(self.end()).since(self.start),
+            sending: self.last_sent.since(self.start),
             packets: self.packets(),
             sent: self.sent,
             loss: if self.sent.is_zero() { 0.0 } else { lost.as_f64() / self.sent.as_f64() },
@@ -241,6 +259,7 @@ impl<R: Copy> Monitor<R> {
             role,
             rate,
             start: now,
+            last_sent: now,
             length: rtt.unwrap_or(guess).mul_f64(self.config.length).max(MIN_LENGTH),
             range: None,
             sent: Bytes::ZERO,
@@ -248,6 +267,7 @@ impl<R: Copy> Monitor<R> {
             heard: None,
             lost: Bytes::ZERO,
             regression: Regression::default(),
+            regression_before: Regression::default(),
             app_limited: false,
             closed: None,
         });
@@ -314,6 +334,7 @@ impl<R: Copy> Monitor<R> {
             return;
         }
         open.range = Some((first, end.saturating_add(1)));
+        open.last_sent = now;
         open.sent += bytes;
         open.app_limited |= app_limited;
     }
@@ -324,6 +345,9 @@ impl<R: Copy> Monitor<R> {
             interval.acked += acked.bytes;
             let at = acked.sent_at + acked.rtt;
             let (first, size, last) = interval.heard.unwrap_or((at, acked.bytes, at));
+            if at > last {
+                interval.regression_before = interval.regression;
+            }
             interval.heard = Some((first, size, last.max(at)));
             interval.regression.add(acked.sent_at, acked.rtt);
         }
@@ -565,6 +589,43 @@ mod tests {
         let mut empty = monitor(0);
         empty.close(Time::ZERO);
         assert!(!empty.take_report(Time::ZERO).unwrap().is_fair(1000.0));
+    }
+
+    #[test]
+    fn what_a_receiver_keeps_back_lengthens_no_round_trip() {
+        let slope = |app_limited| {
+            let mut monitor = monitor(20);
+            for packet in [20, 21] {
+                monitor.on_sent(Time::from_millis(packet), PacketNumber(packet), Bytes::new(1000), app_limited);
+            }
+            (0..20).for_each(|packet| monitor.on_acked(&ack(packet, packet, 100)));
+            // Of one acknowledgement.
+            monitor.on_acked(&ack(20, 20, 126));
+            monitor.on_acked(&ack(21, 21, 125));
+            monitor.close(Time::from_millis(150));
+            monitor.take_report(Time::from_millis(150)).unwrap().slope
+        };
+        assert!(slope(false) > 0.1);
+        assert!(slope(true).abs() < 1e-15);
+    }
+
+    #[test]
+    fn an_interval_is_cut_short_that_was_sent_at_its_rate_while_there_was_something_to_send() {
+        // 8 Mbit/s are a packet of 1000 bytes in a millisecond.
+        let is_cut_short = |packets: u64, gap: u64, app_limited| {
+            let mut monitor = monitor(0);
+            for packet in 0..packets {
+                let last = app_limited && packet + 1 == packets;
+                monitor.on_sent(Time::from_millis(gap * packet), PacketNumber(packet), Bytes::new(1000), last);
+                monitor.on_acked(&ack(packet, gap * packet, 100));
+            }
+            monitor.close(Time::from_millis(150));
+            monitor.take_report(Time::from_millis(300)).unwrap().is_cut_short(1000.0)
+        };
+        assert!(is_cut_short(50, 1, true));
+        assert!(!is_cut_short(50, 1, false) && !is_cut_short(50, 2, true));
+        // Too few to say something.
+        assert!(!is_cut_short(19, 1, true));
     }
 
     #[test]

@@ -423,6 +423,7 @@ mod tests {
             role: held.epoch,
             rate: subflow.rate,
             span,
+            sending: span,
             packets: 10,
             sent: Rate::from_mbps(subflow.rate) * span,
             loss,

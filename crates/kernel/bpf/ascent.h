@@ -226,13 +226,18 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 	ascent_probe(ascent, path, others);
 }
 
-/* Whatever the sender can do, the path cannot do as much. */
-INLINE void ascent_fall_to_delivered(struct ascent *ascent, const struct path_view *path, const struct report *report,
-				     real others)
+/* What the path carried of an interval that was held back, Mbit/s, if it shows that this rate is too high; zero if not. */
+INLINE real ascent_carried(const struct ascent *ascent, const struct sample *new, const struct report *report)
 {
-	ascent->momentum = (struct momentum){};
-	ascent->base = real_min(ascent->base, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
-	ascent_probe(ascent, path, others);
+	real arrived = real_mul(report->rate, real_sub(REAL_ONE, report->loss)), carried;
+
+	if (is_unbearable(new, report->packets, ascent->others))
+		return arrived;
+	if (ascent->phase == SLOW_START || !report->cut_short || !is_growing(report->slope))
+		return 0;
+	/* A sender or receiver that stood still for a moment looks the same: one burst alone takes no more than half. */
+	carried = real_max(real_div(arrived, real_add(REAL_ONE, report->slope.size)), real_shift(ascent->base, -1));
+	return carried < ascent->base ? carried : 0;
 }
 
 /* Slow start: double while the utility grows (MPCC s5.2). */
@@ -334,6 +339,7 @@ SHARED u32 ascent_moved(struct ascent *ascent, const struct path_view *path, con
 SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
 	struct sample new = {};
+	real carried = 0;
 
 	if (!ascent || !path || !report)
 		return 0;
@@ -347,13 +353,19 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 		ascent_brake(ascent, path, report, others);
 		return 0;
 	}
-	if (!report->filled && tunables.bursts == BURSTS_HEEDED && is_unbearable(&new, report->packets, ascent->others)) {
-		ascent_fall_to_delivered(ascent, path, report, others);
+	if (!report->filled && tunables.bursts == BURSTS_HEEDED)
+		carried = ascent_carried(ascent, &new, report);
+	if (carried) {
+		ascent->momentum = (struct momentum){};
+		ascent->base = real_min(ascent->base, carried);
+		ascent_probe(ascent, path, others);
 		return 0;
 	}
 	if (!report->filled) {
 		/* What did not test its rate is repeated. */
-		if (ascent->phase == PROBING && tunables.bursts == BURSTS_HEEDED)
+		if (ascent->phase == PROBING && tunables.bursts == BURSTS_HEEDED && report->cut_short)
+			ascent_probed(ascent, path, report->index, &new, others);
+		else if (ascent->phase == PROBING && tunables.bursts == BURSTS_HEEDED)
 			ascent_repeat_probe(ascent, path, report->index);
 		else if (ascent->phase == PROBING)
 			ascent_probe(ascent, path, others);

@@ -101,6 +101,10 @@ struct interval {
 	u32 backlogged;
 	u64 begun_us;
 	struct regression regression;
+	/* When the packet of its latest sample left, and that sample. */
+	u64 latest_us;
+	u32 latest_rtt_us;
+	u32 pad;
 };
 
 struct monitor {
@@ -118,7 +122,8 @@ struct report {
 	real rate;
 	/* Share of its packets that were lost. */
 	real loss;
-	/* Of the round-trip time, s/s; zero when it cannot be told from zero. */
+	/* Of the round-trip time, s/s; zero when it cannot be told from zero. Without the latest sample if nothing waited to be sent: a
+	 * receiver keeps the acknowledgement of the last packet back, in case that more come. */
 	struct sreal slope;
 	/* Mean round-trip time, microseconds; zero if there is none. */
 	real rtt;
@@ -132,6 +137,8 @@ struct report {
 	u32 overload;
 	/* How many packets it had. */
 	u32 packets;
+	/* Whether nothing waited to be sent before its end, and it was sent at its rate until then: a shorter interval. */
+	u32 cut_short;
 };
 
 /*
@@ -144,7 +151,8 @@ INLINE u32 paced_round_trip(const struct path_view *path)
 	return path->srtt_us > 1000 ? path->srtt_us : 1000;
 }
 
-INLINE void regression_add(struct regression *sums, u64 sent_at_us, u32 rtt_us)
+/* Counts a sample, or with `times` of -1 one no more that was counted. */
+INLINE void regression_count(struct regression *sums, u64 sent_at_us, u32 rtt_us, s64 times)
 {
 	u64 t;
 	s64 y;
@@ -157,12 +165,12 @@ INLINE void regression_add(struct regression *sums, u64 sent_at_us, u32 rtt_us)
 	y = (s64)rtt_us - sums->base_us;
 	if (t >= MAX_OFFSET || y >= MAX_OFFSET || y <= -MAX_OFFSET || sums->n >= MAX_SAMPLES)
 		return;
-	sums->n++;
-	sums->t += t;
-	sums->tt += t * t;
-	sums->y += y;
-	sums->ty += (s64)t * y;
-	sums->yy += (u64)(y * y);
+	sums->n += (u32)times;
+	sums->t += t * (u64)times;
+	sums->tt += t * t * (u64)times;
+	sums->y += y * times;
+	sums->ty += (s64)t * y * times;
+	sums->yy += (u64)(y * y * times);
 }
 
 /* a - b*c/n for sums of products. */
@@ -296,7 +304,9 @@ SHARED u32 monitor_sample(struct monitor *monitor, const struct path_view *path)
 		    (!interval->closed_us || path->sent_at_us < interval->closed_us)) {
 			if (!interval->regression.n)
 				interval->start_us = path->sent_at_us;
-			regression_add(&interval->regression, path->sent_at_us, path->rtt_us);
+			regression_count(&interval->regression, path->sent_at_us, path->rtt_us, 1);
+			interval->latest_us = path->sent_at_us;
+			interval->latest_rtt_us = path->rtt_us;
 			break;
 		}
 	}
@@ -330,15 +340,20 @@ INLINE void monitor_count_losses(struct monitor *monitor, const struct path_view
 	}
 }
 
-/* Whether a closed interval was sent at its rate, but for one packet: at nine tenths of it at least, else it did not test it (the
- * test of MPCC's release). */
-INLINE bool is_filled(const struct interval *closed, u32 mss)
+/* Whether a closed interval was sent at its rate until then, but for one packet: at nine tenths of it at least, else it did not test it
+ * (the test of MPCC's release). */
+INLINE bool is_filled_until(const struct interval *closed, u64 until_us, u32 mss)
 {
 	real bits = real_of((closed->bytes + mss) * 8);
-	u64 span = closed->closed_us - closed->start_us;
+	u64 span = until_us - closed->start_us;
 
 	return closed->end != closed->first &&
 	       real_mul(bits, real_of(10)) >= real_mul(real_mul(closed->rate, real_of(span)), real_of(9));
+}
+
+INLINE bool is_filled(const struct interval *closed, u32 mss)
+{
+	return is_filled_until(closed, closed->closed_us, mss);
 }
 
 /* How fast the packets of an interval arrived, Mbit/s, when all of it is settled: bits per microsecond. */
@@ -381,11 +396,15 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 	report->index = oldest->index;
 	report->rate = oldest->rate;
 	report->loss = sent ? real_div(real_of(lost < sent ? lost : sent), real_of(sent)) : 0;
-	report->slope = regression_slope(&oldest->regression, min_slope);
-	report->rtt = regression_mean(&oldest->regression);
 	report->filled = is_filled(oldest, path->mss);
 	report->app_limited = !report->filled && !oldest->backlogged;
 	report->packets = sent;
+	report->cut_short = report->app_limited && sent >= OVERLOAD_PACKETS && oldest->regression.n &&
+			    is_filled_until(oldest, oldest->latest_us, path->mss);
+	report->rtt = regression_mean(&oldest->regression);
+	if (report->app_limited && oldest->regression.n)
+		regression_count(&oldest->regression, oldest->latest_us, oldest->latest_rtt_us, -1);
+	report->slope = regression_slope(&oldest->regression, min_slope);
 	report->overload = sent >= OVERLOAD_PACKETS && (u64)lost * 100 > (u64)sent * OVERLOAD;
 	monitor_drop_oldest(monitor);
 	return 1;

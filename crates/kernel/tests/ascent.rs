@@ -85,6 +85,9 @@ impl<'a> Pair<'a> {
         let sent = shown.send(&mut self.now, &mut self.next_packet, rate, 1.5, |now, event| {
             ours.on_event(now, &event, view, others);
         });
+        if shown.cut_short {
+            self.ours.on_timer(self.now, others);
+        }
         let (path, epoch) = (self.path(), self.theirs.epoch);
         sent.settle(|event| self.ours.on_event(self.now, &event, &self.view, others));
         self.controller.report(&mut *self.theirs, &path, &sent.report(epoch, index), real(others));
@@ -122,6 +125,7 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
     let mut spec = AlgorithmSpec::named(name);
     spec.params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let config = ascent::config(&Params::new(&spec, &rows).unwrap()).unwrap();
+    let heeds_bursts = params.contains(&("bursts", "heeded"));
     let (mut dice, mut worst, mut phases) = (Dice::new(3), Worst::default(), [0_u64; 3]);
     let mut episode = 0;
     while worst.steps < STEPS {
@@ -151,7 +155,7 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
             if goes_on {
                 // The next one has begun before this one is known, which alone is repeated if it tested nothing.
                 let next = left.first().copied().unwrap_or(index);
-                if !shown.filled {
+                if !shown.filled && !(heeds_bursts && shown.cut_short) {
                     left.push(index);
                     left.sort_unstable();
                 }
@@ -191,7 +195,7 @@ fn silences(controller: &PacedController) {
         // Slow start doubles now and then.
         acknowledged(&mut pair);
         for _ in 0..dice.below(12) {
-            let shown = Interval { lost: 0, slope: 0.0, filled: true, app_limited: false };
+            let shown = Interval { lost: 0, slope: 0.0, filled: true, app_limited: false, cut_short: false };
             pair.interval(shown, 0, 0.0);
         }
         pair.ours.on_event(pair.now, &Event::Timeout { repeated: false }, &pair.view, 0.0);
@@ -203,6 +207,51 @@ fn silences(controller: &PacedController) {
         let (ours, theirs) = (pair.ours("base_rate_bps") / 1e6, value(pair.theirs.base));
         assert!((ours / theirs - 1.0).abs() < 1e-5, "{ours} is not {theirs}");
     }
+}
+
+/// Base rate after a burst of half an interval, and the rate at which it was sent, Mbit/s: round trips grow by `slope`, and the last
+/// acknowledgement comes `late_us` microseconds late.
+fn after_a_burst(controller: &PacedController, slope: f64, late_us: u64) -> (f64, f64) {
+    const PACKETS: u64 = 60;
+    let mut state = AscentState { phase: AscentState::MOVING, base: real(20.0), ..AscentState::NEW };
+    let mut group = Group { used: 3, ..Group::default() };
+    let (begin_us, srtt_us) = (1_000_000, (SRTT.as_nanos() / 1000) as u32);
+    let start = PathView { now_us: begin_us, srtt_us, mss: MSS as u32, random: 1, ..PathView::default() };
+    controller.ack(&mut state, &mut group, &start);
+    let rate = value(state.rate);
+    let gap_us = (MSS * 8) as f64 / rate;
+    let sent_at = |packet: u64| begin_us + (packet as f64 * gap_us) as u64;
+    for packet in 0..PACKETS {
+        let after_us = sent_at(packet) - begin_us;
+        let late_us = if packet + 1 == PACKETS { late_us } else { 0 };
+        let rtt_us = u64::from(srtt_us) + (slope * after_us as f64) as u64 + late_us;
+        let now_us = sent_at(packet) + rtt_us;
+        let sent = (0..PACKETS).filter(|&other| sent_at(other) <= now_us).count() as u64;
+        let path = PathView {
+            now_us,
+            bytes_sent: sent * MSS,
+            segs_out: sent as u32,
+            in_flight: (sent - packet - 1) as u32,
+            sent_at_us: sent_at(packet),
+            rtt_us: rtt_us as u32,
+            backlogged: u32::from(sent < PACKETS),
+            delivered: 1,
+            arrived: (packet + 1) as u32,
+            ..start
+        };
+        controller.ack(&mut state, &mut group, &path);
+    }
+    (value(state.base), rate)
+}
+
+/// A burst that fills a queue lowers the rate to what the path carried.
+fn bursts(controller: &PacedController) {
+    for late_us in [0, 25_000] {
+        let (base, rate) = after_a_burst(controller, 0.6, late_us);
+        assert!((base / (rate / 1.6) - 1.0).abs() < 1e-2, "{base} after {rate}, {late_us} us late");
+    }
+    assert!((after_a_burst(controller, 0.2, 25_000).0 - 20.0).abs() < 1e-9);
+    assert!((after_a_burst(controller, 3.0, 0).0 - 10.0).abs() < 1e-9);
 }
 
 #[test]
@@ -273,6 +322,7 @@ fn mpcc_latency() {
         mpcc::LATENCY,
         &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near"), ("bursts", "heeded")],
     );
+    bursts(controller);
     silences(controller);
 }
 

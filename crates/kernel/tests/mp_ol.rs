@@ -167,7 +167,11 @@ fn walk(controller: &PacedController, params: &[(&str, &str)]) {
                     starting = true;
                 }
                 2..10 if monitors => pair.grow(1 + dice.below(3) as u32),
-                _ => pair.interval(Interval::draw(&mut dice, pair.base().0.min(ours)), index),
+                _ => {
+                    let shown = Interval::draw(&mut dice, pair.base().0.min(ours));
+                    // It does not matter here.
+                    pair.interval(Interval { cut_short: false, ..shown }, index);
+                }
             }
             let goes_on = pair.theirs.phase == LEARNING && pair.theirs.epoch == epoch;
             index = if goes_on { index + 1 } else { 0 };

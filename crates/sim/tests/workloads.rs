@@ -111,26 +111,41 @@ fn files_beyond_what_flows_may_be_open_are_refused_and_counted() {
     assert_eq!((found.files_refused, found.files.len()), (5_001 - 4_096, 0));
 }
 
-/// A burst of 1 MB is shorter than a round of probing on these paths, so that with `bursts=ignored` its rate stays what slow start found.
+/// Mean time to complete bursts of 1 MB over WiFi and LTE, seconds. They are shorter than a round of probing there.
+fn bursts_over_wifi_and_lte(wifi_rate: &str, schedule: &str, bursts: &str, seed: u64) -> f64 {
+    let text = format!(
+        "duration = \"60s\"\nwarmup = \"30s\"\n\
+         [[link]]\nname = \"wifi\"\nrate = \"{wifi_rate}\"\ndelay = \"10ms\"\nqueue = \"100kB\"\nschedule = [{schedule}]\n\
+         [[link]]\nname = \"lte\"\nrate = \"30Mbit\"\ndelay = \"40ms\"\nqueue = \"400kB\"\n\
+         [[connection]]\nname = \"c\"\n\
+         cc = \"mpcc-latency:slow-start=tolerant,brake=any,queue=heeded,low=near,bursts={bursts}\"\n\
+         path = [{{ route = [\"wifi\"] }}, {{ route = [\"lte\"] }}]\n\
+         arrivals = {{ size = \"1MB\", every = \"500ms\" }}\n"
+    );
+    let scenario = manypath_scenario::parse(&text, "bursts.toml", std::path::Path::new(".")).unwrap();
+    let report = manypath_sim::run(&scenario, seed).unwrap();
+    report.connections[0].file_summary.as_ref().unwrap().completion_mean_s
+}
+
+/// With `bursts=ignored` the rate stays what slow start found.
 #[test]
 fn mpcc_finds_what_a_path_has_come_to_carry_in_bursts_where_it_heeds_them() {
-    let mean = |bursts: &str, seed: u64| {
-        let text = format!(
-            "duration = \"60s\"\nwarmup = \"30s\"\n\
-             [[link]]\nname = \"wifi\"\nrate = \"10Mbit\"\ndelay = \"10ms\"\nqueue = \"100kB\"\n\
-             schedule = [{{ at = \"10s\", rate = \"80Mbit\" }}]\n\
-             [[link]]\nname = \"lte\"\nrate = \"30Mbit\"\ndelay = \"40ms\"\nqueue = \"400kB\"\n\
-             [[connection]]\nname = \"c\"\n\
-             cc = \"mpcc-latency:slow-start=tolerant,brake=any,queue=heeded,low=near,bursts={bursts}\"\n\
-             path = [{{ route = [\"wifi\"] }}, {{ route = [\"lte\"] }}]\n\
-             arrivals = {{ size = \"1MB\", every = \"500ms\" }}\n"
-        );
-        let scenario = manypath_scenario::parse(&text, "bursts.toml", std::path::Path::new(".")).unwrap();
-        let report = manypath_sim::run(&scenario, seed).unwrap();
-        report.connections[0].file_summary.as_ref().unwrap().completion_mean_s
-    };
+    let rises = "{ at = \"10s\", rate = \"80Mbit\" }";
     for seed in 1..4 {
-        let (heeded, ignored) = (mean("heeded", seed), mean("ignored", seed));
+        let [heeded, ignored] =
+            ["heeded", "ignored"].map(|bursts| bursts_over_wifi_and_lte("10Mbit", rises, bursts, seed));
         assert!(heeded < 0.7 * ignored, "seed {seed}: {heeded} and {ignored} s");
     }
+}
+
+/// In one burst that meets little capacity WiFi's rate falls, and LTE is handed more than it can carry. No burst fills an interval after that.
+#[test]
+fn mpcc_gets_over_a_moment_of_little_capacity_in_bursts_where_it_heeds_them() {
+    let dips = "{ at = \"10s\", rate = \"10Mbit\" }, { at = \"10.2s\", rate = \"50Mbit\" }";
+    let (mut after, mut without) = (0.0, 0.0);
+    for seed in 1..4 {
+        after += bursts_over_wifi_and_lte("50Mbit", dips, "heeded", seed);
+        without += bursts_over_wifi_and_lte("50Mbit", "", "heeded", seed);
+    }
+    assert!(after < 1.1 * without, "{after} and {without} s");
 }

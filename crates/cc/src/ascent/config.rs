@@ -101,8 +101,9 @@ pub enum Queue {
 pub enum Bursts {
     /// The round of probing begins anew: with bursts shorter than a round none ends, and the rate stays as it is, whatever is lost.
     Ignored,
-    /// The round goes on, and the interval alone is repeated. One that lost more than the utility bears, and than chance explains, lowers the rate to
-    /// what arrived.
+    /// A probe that was sent at its rate until the application had no more is one, if a shorter one; else it alone is repeated. What was
+    /// cut short and lost more than the utility bears, and than chance explains, or filled a queue outside of slow start, lowers the
+    /// rate to what the path carried.
     Heeded,
 }
 
@@ -267,7 +268,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 23] {
             "bursts",
             "ignored",
             "ignored or heeded",
-            "an interval that tested no rate: probing begins anew, or it alone is repeated, and the rate falls if it lost too much",
+            "an interval that was cut short: probing begins anew, or goes on, and the rate falls to what arrived if that was too much",
         ),
     ]
 }

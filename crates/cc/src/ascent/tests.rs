@@ -89,6 +89,19 @@ impl Driver {
         (first, last, rate)
     }
 
+    /// Sends at the ascent's rate for a third of the open interval, and no more until it has ended.
+    fn burst(&mut self) -> (u64, u64, f64) {
+        let (first, rate, begin) = (self.next, self.ascent.rate, self.now);
+        while self.now.since(begin) < Duration::from_millis(50) {
+            self.send(false);
+            self.now += Duration::from_secs_f64(8e-3 / rate);
+        }
+        self.send(true);
+        self.now = begin + Duration::from_millis(150);
+        self.ascent.on_timer(self.now, self.others);
+        (first, self.next, rate)
+    }
+
     /// Acknowledges all packets of an interval but the share lost.
     fn answer(&mut self, (first, last, _): (u64, u64, f64), loss: f64) {
         self.now += Duration::from_millis(100);
@@ -511,7 +524,8 @@ fn a_probe_that_the_application_limits_is_repeated_alone() {
     for limited in 0..4 {
         let mut driver = probing();
         driver.ascent.config.bursts = Bursts::Heeded;
-        let probes: Vec<_> = (0..4).map(|index| driver.interval(1.0, index == limited)).collect();
+        let probes: Vec<_> =
+            (0..4).map(|index| driver.interval(if index == limited { 0.5 } else { 1.0 }, index == limited)).collect();
         for probe in &probes {
             driver.answer(*probe, 0.0);
         }
@@ -545,6 +559,46 @@ fn what_a_burst_loses_lowers_its_rate_to_what_arrived() {
     driver.ascent.config.bursts = Bursts::Heeded;
     driver.round(0.2);
     close(driver.ascent.base, 8.0);
+}
+
+#[test]
+fn a_burst_that_ends_before_its_interval_is_a_probe() {
+    let mut driver = probing();
+    driver.ascent.config.bursts = Bursts::Heeded;
+    let probes = [(); PROBES].map(|()| driver.burst());
+    probes.into_iter().for_each(|probe| driver.answer(probe, 0.0));
+    // As with whole ones.
+    close(driver.ascent.base, 8.5);
+    assert!(matches!(driver.ascent.phase, Phase::Moving { .. }));
+    // A step is measured in full.
+    let moved = driver.burst();
+    driver.answer(moved, 0.0);
+    close(driver.ascent.base, 8.5);
+    assert!(matches!(driver.ascent.phase, Phase::Moving { .. }));
+}
+
+#[test]
+fn the_rate_falls_to_what_the_path_carried_of_a_burst_that_filled_its_queue() {
+    let fallen = |bursts, slope| {
+        let mut driver = probing();
+        driver.ascent.config.bursts = bursts;
+        driver.slope = slope;
+        let burst = driver.burst();
+        driver.answer(burst, 0.0);
+        (driver.ascent.base, burst.2)
+    };
+    let (base, rate) = fallen(Bursts::Heeded, 0.6);
+    close(base, rate / 1.6);
+    close(fallen(Bursts::Heeded, 3.0).0, 4.0);
+    close(fallen(Bursts::Heeded, 0.2).0, 8.0);
+    close(fallen(Bursts::Ignored, 0.6).0, 8.0);
+    // Slow start has no rate yet that bursts could keep too high.
+    let mut driver = Driver::new(Config { bursts: Bursts::Heeded, ..config() });
+    driver.slope = 0.6;
+    let burst = driver.burst();
+    driver.answer(burst, 0.0);
+    close(driver.ascent.base, 4.0);
+    assert!(matches!(driver.ascent.phase, Phase::SlowStart { .. }));
 }
 
 #[test]

@@ -14,6 +14,7 @@ fn report(rate: f64, loss: f64, index: usize) -> Report<Role> {
         role: Role { epoch: 1, index },
         rate,
         span,
+        sending: span,
         packets: 10,
         sent: Rate::from_mbps(rate) * span,
         loss,

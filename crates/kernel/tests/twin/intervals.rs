@@ -20,6 +20,8 @@ pub struct Interval {
     pub slope: f64,
     pub filled: bool,
     pub app_limited: bool,
+    /// Whether the application ends it early, and it is sent at its rate until then.
+    pub cut_short: bool,
 }
 
 /// An interval that has been sent.
@@ -35,7 +37,7 @@ pub struct Sent {
 }
 
 impl Interval {
-    /// At a rate in Mbit/s. Losses of up to 10%, rarely more; slopes of up to 0.3, a third of them none.
+    /// At a rate in Mbit/s. Losses of up to 10%, rarely more; slopes of up to 0.4, a third of them none.
     pub fn draw(dice: &mut Dice, rate: f64) -> Self {
         let lost = match dice.below(8) {
             0..5 => 0,
@@ -44,14 +46,15 @@ impl Interval {
         };
         let slope = match dice.below(3) {
             0 => 0.0,
-            _ => 0.3 * (2.0 * dice.unit() - 1.0),
+            _ => 0.4 * (2.0 * dice.unit() - 1.0),
         };
         // Below some rate, one packet more would fill any interval (`Report::is_filled`).
         let filled = rate < 1.0 || dice.below(16) > 0;
-        Self { lost, slope, filled, app_limited: !filled && dice.below(2) == 0 }
+        let app_limited = !filled && dice.below(2) == 0;
+        Self { lost, slope, filled, app_limited, cut_short: app_limited && dice.below(2) == 0 }
     }
 
-    /// Sends it at a rate in Mbit/s over `length` round-trip times: its first packet opens it, its last closes it.
+    /// Sends it at a rate in Mbit/s over `length` round-trip times: its first packet opens it, its last closes it, unless it is cut short.
     pub fn send(
         self,
         now: &mut Time,
@@ -60,9 +63,10 @@ impl Interval {
         length: f64,
         mut event: impl FnMut(Time, Event),
     ) -> Sent {
-        let gap = SRTT.mul_f64(length).as_nanos() / (PACKETS - 1) + 1;
+        let whole = SRTT.mul_f64(length).as_nanos() / (PACKETS - 1) + 1;
+        let gap = if self.cut_short { whole / 3 } else { whole };
         // A little above its rate, or far below. Any size does where there is no rate.
-        let share = if self.filled { 1.01 } else { 0.3 };
+        let share = if self.filled || self.cut_short { 1.01 } else { 0.3 };
         let bits = share * rate * 1e6 * (gap * (PACKETS - 1)) as f64 / 1e9;
         let bytes = ((bits / 8.0 / PACKETS as f64).ceil() as u64).max(1);
         let first = *next_packet;
@@ -73,6 +77,9 @@ impl Interval {
             let app_limited = self.app_limited && index == 0;
             event(*now, Event::Sent { packet: PacketNumber(*next_packet), bytes: Bytes::new(bytes), app_limited });
             *next_packet += 1;
+        }
+        if self.cut_short {
+            *now = Time::from_nanos(now.as_nanos() + (whole - gap) * (PACKETS - 1));
         }
         Sent { shown: self, first, gap, bytes, rate }
     }
@@ -119,8 +126,9 @@ impl Sent {
 
     /// What the programs' monitor would report.
     pub fn report(&self, epoch: u32, index: u32) -> Report {
-        // Fewer than three samples make no slope.
-        let slope = if self.shown.slope.abs() < 0.01 || self.acked() < 3 { 0.0 } else { self.shown.slope };
+        // Fewer than three samples make no slope, and the last of what the application limited is none.
+        let samples = self.acked().saturating_sub(u64::from(self.shown.app_limited));
+        let slope = if self.shown.slope.abs() < 0.01 || samples < 3 { 0.0 } else { self.shown.slope };
         let sum: f64 = (0..self.acked()).map(|index| self.rtt(index) as f64).sum();
         Report {
             epoch,
@@ -135,6 +143,7 @@ impl Sent {
             app_limited: u32::from(self.shown.app_limited),
             overload: u32::from(PACKETS >= 20 && self.shown.lost * 10 > PACKETS * 3),
             packets: PACKETS as u32,
+            cut_short: u32::from(self.shown.cut_short),
         }
     }
 }

@@ -151,6 +151,7 @@ pub struct Report {
     pub app_limited: u32,
     pub overload: u32,
     pub packets: u32,
+    pub cut_short: u32,
 }
 
 /// `struct paced_controller` of `bpf/paced_control.h`.
@@ -186,6 +187,7 @@ impl AscentState {
     pub const NEW: Self = Self { phase: 0, epoch: 0, rate: 0, base: 0, published: 0, others: 0, rest: [0; 1000] };
     /// `enum ascent_phase`.
     pub const PROBING: u32 = 1;
+    pub const MOVING: u32 = 2;
 }
 
 /// Members of `struct tunables` in `bpf/ascent_config.h`, in order.
