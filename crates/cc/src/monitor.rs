@@ -96,7 +96,7 @@ pub struct Report<R> {
     /// Time from its first packet to its last.
     pub sending: Duration,
     /// Packets sent in it.
-    pub packets: u64,
+    pub packets: u32,
     /// Bytes sent in it.
     pub sent: Bytes,
     /// Share of those bytes that were lost, in 0..=1.
@@ -117,7 +117,7 @@ const MIN_SHARE: f64 = 0.9;
 /// Loss above which a rate is too high whatever its utility (the emergency brake of MPCC's release).
 const OVERLOAD: f64 = 0.3;
 /// Packets of which such a loss is no accident; the release wants 100, which slow paths do not send in an interval.
-const OVERLOAD_PACKETS: u64 = 20;
+const OVERLOAD_PACKETS: u32 = 20;
 
 impl<R> Report<R> {
     /// Whether the interval, sent at a rate in Mbit/s, was sent at that rate, but for one packet of `mss` bytes.
@@ -203,7 +203,7 @@ impl<R: Copy> Interval<R> {
 
     fn arrival(&self) -> Rate {
         match self.heard {
-            Some((first, size, last)) if self.packets() >= OVERLOAD_PACKETS => {
+            Some((first, size, last)) if self.packets() >= OVERLOAD_PACKETS.into() => {
                 Rate::from_bytes_per(self.acked - size, last.since(first))
             }
             _ => Rate::ZERO,
@@ -219,7 +219,7 @@ impl<R: Copy> Interval<R> {
             rate: self.rate,
             span: self.closed.unwrap_or(self.end()).since(self.start),
             sending: self.last_sent.since(self.start),
-            packets: self.packets(),
+            packets: u32::try_from(self.packets()).unwrap_or(u32::MAX),
             sent: self.sent,
             loss: if self.sent.is_zero() { 0.0 } else { lost.as_f64() / self.sent.as_f64() },
             slope,

@@ -39,13 +39,26 @@ pub(crate) const ENGINES: [Engine; 4] = [
     (
         "QUIC",
         &["core", "session", "link", "scenario", "emu-tun", "quic"],
-        &["lab/src/engine.rs", "lab/src/engine/quic.rs", "lab/src/engine/quic/application.rs", "lab/src/quantities.rs"],
+        &[
+            "lab/src/engine.rs",
+            "lab/src/arrived.rs",
+            "lab/src/engine/quic.rs",
+            "lab/src/engine/quic/application.rs",
+            "lab/src/quantities.rs",
+        ],
         true,
     ),
     (
         "KERNEL",
         &["core", "link", "scenario", "emu", "kernel"],
-        &["lab/src/engine.rs", "lab/src/engine/kernel.rs", "lab/src/engine/kernel/flow.rs", "lab/src/quantities.rs"],
+        &[
+            "lab/src/engine.rs",
+            "lab/src/arrived.rs",
+            "lab/src/engine/kernel.rs",
+            "lab/src/engine/kernel/application.rs",
+            "lab/src/engine/kernel/flow.rs",
+            "lab/src/quantities.rs",
+        ],
         false,
     ),
 ];

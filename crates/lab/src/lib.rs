@@ -23,6 +23,7 @@
 //! and of the code at build time, which `proc-macro2` reads as tokens; `libm` for functions that agree on every machine;
 //! `thiserror` for error types.
 
+mod arrived;
 mod axis;
 mod choose;
 mod claim;

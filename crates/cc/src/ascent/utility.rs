@@ -57,12 +57,9 @@ impl Utility {
         let total = (report.rate + others) * self.scale;
         let bearable = self.a * libm::pow(total, self.a - 1.0) / self.b;
         let excess = report.loss - bearable;
-        // Intervals have no more than 2^53 packets.
-        #[allow(clippy::cast_precision_loss)]
-        let packets = report.packets as f64;
         report.tells_loss()
             && excess > 0.0
-            && excess * excess * packets > LOSS_ERRORS * LOSS_ERRORS * bearable * (1.0 - bearable)
+            && excess * excess * f64::from(report.packets) > LOSS_ERRORS * LOSS_ERRORS * bearable * (1.0 - bearable)
     }
 
     /// Change of utility per unit of rate between two samples; zero if the rates are equal.

@@ -7,6 +7,7 @@
 //! that send on the best subflow that has room stand for the kernel's, which is one of these; others are refused. Counters of a
 //! subflow are those of its path, where it has that path to itself.
 
+mod application;
 mod flow;
 
 use std::collections::BTreeMap;
@@ -15,17 +16,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use manypath_core::{AlgorithmSpec, Bytes, Time, jain_index};
+use manypath_core::{AlgorithmSpec, Bytes, jain_index};
 use manypath_emu::Awake;
 use manypath_emu::tun::{Namespace, TunConfig, TunLinks, TunStats};
 use manypath_kernel::doctor::{self, State};
 use manypath_kernel::{Request, engine, kernel_name};
-use manypath_scenario::{Connection, Scenario, Transport, Workload};
+use manypath_scenario::{Connection, Scenario, Transport};
 
 use super::{Engine, EngineError, Input, add_capacities, add_unfinished};
 use crate::code::{self, Code};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
+use application::Application;
 use flow::{Flow, Wish};
 
 /// Bytes that `tcp_mem` counts in, at least.
@@ -98,9 +100,6 @@ fn check(scenario: &Scenario) -> Result<(), EngineError> {
         let Connection { name, cc, scheduler, .. } = connection;
         if !matches!(connection.transport, Transport::Tcp { .. }) {
             return refuse(format!("'{name}' is not transport = \"tcp\""));
-        }
-        if !matches!(connection.workload, Workload::Endless | Workload::File(_)) {
-            return refuse(format!("the workload of '{name}' is neither endless nor a file"));
         }
         let is_multipath = connection.paths.len() > 1;
         if let Some(scheduler) = scheduler.as_ref().filter(|_| is_multipath)
@@ -187,7 +186,6 @@ fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> {
     let mut flows = Vec::new();
     for (index, connection) in scenario.connections.iter().enumerate() {
         let path = &links.paths()[paths[index][0]];
-        let start = connection.joins(seed).first().map_or(Time::ZERO, |start| *start);
         let controller = ours.as_ref().filter(|_| index == 0).map_or(connection.cc.name.as_str(), |ours| &ours.0);
         // A scenario has few connections.
         let port = PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
@@ -198,17 +196,16 @@ fn run(scenario: &Scenario, seed: u64) -> Result<Quantities, EngineError> {
             is_multipath: connection.paths.len() > 1,
             from: path.client,
             to: SocketAddr::from((path.server, port)),
-            start: begun + Duration::from(start.since(Time::ZERO)),
-            size: if let Workload::File(size) = connection.workload { Some(size.get()) } else { None },
+            application: Application::new(scenario, connection, begun, seed),
+            begun,
         })?);
     }
     let (warm, samples, end) = watch(scenario, &flows, &links, begun)?;
     let mut found = report(scenario, &paths, (&warm, &samples, &end));
     add_capacities(&mut found, scenario, seed);
     for (flow, connection) in flows.into_iter().zip(&scenario.connections) {
-        if let Some(seconds) = flow.stop()? {
-            found.set(&format!("connection.{}.file.completion_s", connection.name), seconds);
-        }
+        let prefix = format!("connection.{}", connection.name);
+        flow.stop()?.report(&mut found, &prefix, scenario.warmup.as_secs_f64());
     }
     add_unfinished(&mut found, scenario);
     drop(ours);
@@ -383,7 +380,6 @@ mod tests {
         for (connections, words) in [
             (multipath("cc = \"lia\"\nscheduler = \"stms-a\"\n"), "no scheduler 'stms-a'"),
             (multipath("cc = \"ewtcp\"\n"), "no controller 'ewtcp'"),
-            (multipath("cc = \"lia\"\nrate = \"1Mbit\"\n"), "neither endless nor a file"),
             (multipath("cc = \"cubic:fast-convergence=off\"\n"), "'cubic' has no parameters"),
             (multipath("cc = \"lia\"\n").replace("tcp", "quic"), "is not transport"),
             (
@@ -395,6 +391,44 @@ mod tests {
             let error = Kernel.run(&scenario(&connections), 1).unwrap_err().to_string();
             assert!(error.contains(words) && error.ends_with("use sim"), "{error}");
         }
+    }
+
+    #[test]
+    #[allow(clippy::print_stdout, reason = "what was skipped")]
+    fn applications_write_what_and_when_they_are_to() {
+        if let Some(obstacle) = Kernel.obstacle() {
+            println!("skipped: {obstacle}");
+            return;
+        }
+        // Two seconds, in which each link carries 2.5 MB, 1.9 MB after the warm-up.
+        let one = |(name, workload): (&str, &str)| {
+            format!(
+                "[[link]]\nname = \"{name}\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\nqueue = \"50kB\"\n[[connection]]\n\
+                name = \"{name}\"\ncc = \"cubic\"\ntransport = \"tcp\"\nsend-buffer = \"64kB\"\n\
+                path = [{{ route = [\"{name}\"] }}]\n{workload}\n"
+            )
+        };
+        let text = [
+            ("files", "arrivals = { size = \"20kB\", every = \"100ms\" }"),
+            ("drawn", "arrivals = { size = \"20kB\", every = \"100ms\", timing = \"poisson\" }"),
+            ("one", "file = \"20kB\""),
+            ("rate", "rate = \"2Mbit\""),
+            ("brief", "stop = \"500ms\""),
+        ];
+        let text = format!("duration = \"2s\"\nwarmup = \"500ms\"\n{}", text.map(one).concat());
+        let scenario = manypath_scenario::parse(&text, "x", std::path::Path::new(".")).unwrap();
+        let found = Kernel.run(&Input::Scenario(Box::new(scenario)), 1).unwrap();
+        let of = |key: &str| found.0[&format!("connection.{key}")].clone();
+        // However late they were on this machine, they began when they were to.
+        let (starts, drawn) = (of("files.file.start_s"), of("drawn.file.start_s"));
+        assert!((2..=20).contains(&starts.len()) && starts.contains(&0.0), "{starts:?}");
+        let is_tenth = |start: &f64| (start * 10.0 - (start * 10.0).round()).abs() < 1e-6;
+        assert!(starts.iter().all(is_tenth) && !drawn.iter().all(is_tenth), "{starts:?} {drawn:?}");
+        assert!(of("files.file_summary.count")[0] <= 15.0 && of("files.file_summary.completion_mean_s")[0] > 0.01);
+        assert!(of("one.file.completion_s")[0] > 0.02, "{found:?}");
+        let delivered = |name: &str| of(&format!("{name}.delivered_bytes"))[0];
+        assert!(delivered("rate") > 0.0 && delivered("rate") <= 1e6, "{found:?}");
+        assert!(delivered("brief") <= 1e6, "{found:?}");
     }
 
     #[test]

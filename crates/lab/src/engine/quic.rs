@@ -23,10 +23,11 @@ use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 
 use super::{Engine, EngineError, Input, add_capacities, add_unfinished};
+use crate::arrived::Files;
 use crate::code::{self, Code};
 use crate::experiment::EngineKind;
 use crate::quantities::Quantities;
-use application::{Application, Files};
+use application::Application;
 
 /// How much is read at once, bytes.
 const CHUNK: usize = 1 << 16;

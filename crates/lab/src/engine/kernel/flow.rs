@@ -1,23 +1,29 @@
 //! A connection between the namespaces, from its start to its end.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use core::ops::Range;
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use manypath_core::Bytes;
 use manypath_emu::tun::Namespace;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::application::{Application, Sink};
 use super::failed;
+use crate::arrived::{File, Files};
 use crate::engine::EngineError;
 
 /// What is written and read at once.
 const CHUNK: usize = 128 * 1024;
 /// How long calls wait before they look whether the run is over.
 const LOOK: Duration = Duration::from_millis(50);
+/// The least that a call can wait; no time at all is without end.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// A connection that is wanted.
 pub(super) struct Wish<'a> {
@@ -29,9 +35,9 @@ pub(super) struct Wish<'a> {
     pub(super) is_multipath: bool,
     pub(super) from: Ipv4Addr,
     pub(super) to: SocketAddr,
-    pub(super) start: Instant,
-    /// What is sent; as much as it can without.
-    pub(super) size: Option<u64>,
+    pub(super) application: Application,
+    /// When the scenario began.
+    pub(super) begun: Instant,
 }
 
 /// What both ends of a connection and its owner share.
@@ -39,8 +45,11 @@ pub(super) struct Wish<'a> {
 struct Shared {
     received: AtomicU64,
     stop: AtomicBool,
-    /// How long the file took, seconds.
-    completion: Mutex<Option<f64>>,
+    /// Whether all has arrived that was to be sent.
+    done: AtomicBool,
+    /// When each file that has begun did.
+    starts: Mutex<Vec<Instant>>,
+    files: Files,
     error: Mutex<Option<String>>,
 }
 
@@ -50,7 +59,7 @@ impl Shared {
     }
 
     /// Remembers what went wrong, unless the run is over.
-    fn fail(&self, what: &str, error: &std::io::Error) {
+    fn fail(&self, what: &str, error: &io::Error) {
         if !self.is_over()
             && let Ok(mut held) = self.error.lock()
         {
@@ -69,7 +78,8 @@ pub(super) struct Flow {
 impl Flow {
     /// Listens at the server; the client connects and sends when it is time.
     pub(super) fn start(wish: &Wish<'_>) -> Result<Self, EngineError> {
-        let Wish { from, to, start, size, .. } = *wish;
+        let Wish { from, to, begun, .. } = *wish;
+        let (application, size) = (wish.application.clone(), wish.application.file());
         let listener = open(wish.server, wish)?;
         let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, to.port()));
         let listen = listener.bind(&anywhere.into()).and_then(|()| listener.listen(1));
@@ -79,16 +89,16 @@ impl Flow {
         let shared = Arc::new(Shared::default());
         let (sender, receiver) = (Arc::clone(&shared), Arc::clone(&shared));
         let send = move || {
-            thread::sleep(start.saturating_duration_since(Instant::now()));
+            thread::sleep(application.start.saturating_duration_since(Instant::now()));
             match connect(&client, to, &sender) {
-                Ok(()) => write(&client, size, &sender),
+                Ok(()) => write(&client, application, &sender),
                 Err(error) => sender.fail("connect", &error),
             }
         };
         let receive = move || {
             // Further subflows come in by the port that the first came in by, while it listens.
             if let Some(socket) = accept(&listener, &receiver) {
-                read(&socket, size, start, &receiver);
+                read(&socket, size, begun, &receiver);
             }
         };
         Ok(Self { shared, threads: vec![thread::spawn(send), thread::spawn(receive)] })
@@ -99,9 +109,9 @@ impl Flow {
         self.shared.received.load(Ordering::Relaxed)
     }
 
-    /// Whether its file has arrived.
+    /// Whether all has arrived that was to be sent.
     pub(super) fn is_done(&self) -> bool {
-        self.shared.completion.lock().is_ok_and(|held| held.is_some())
+        self.shared.done.load(Ordering::Relaxed)
     }
 
     /// What went wrong.
@@ -109,11 +119,10 @@ impl Flow {
         self.shared.error.lock().ok()?.clone()
     }
 
-    /// Ends it. How long its file took, seconds, if it has arrived.
-    pub(super) fn stop(mut self) -> Result<Option<f64>, EngineError> {
+    /// Ends it; the files that have arrived.
+    pub(super) fn stop(mut self) -> Result<Files, EngineError> {
         self.end();
-        self.error()
-            .map_or_else(|| Ok(self.shared.completion.lock().ok().and_then(|held| *held)), |error| Err(failed(&error)))
+        self.error().map_or_else(|| Ok(self.shared.files.clone()), |error| Err(failed(&error)))
     }
 
     fn end(&mut self) {
@@ -139,7 +148,9 @@ fn open(namespace: &Namespace, wish: &Wish<'_>) -> Result<Socket, EngineError> {
         socket.set_reuse_address(true)?;
         socket.set_tcp_congestion(controller.as_bytes())?;
         socket.set_write_timeout(Some(LOOK))?;
-        Ok::<_, std::io::Error>(socket)
+        // As in the simulator, the end of what is written does not wait until all before it is acknowledged.
+        socket.set_tcp_nodelay(true)?;
+        Ok::<_, io::Error>(socket)
     });
     let controller = wish.controller;
     opened.map_err(|error| failed(&format_args!("cannot open a socket with the controller {controller}: {error}")))
@@ -147,7 +158,7 @@ fn open(namespace: &Namespace, wish: &Wish<'_>) -> Result<Socket, EngineError> {
 
 /// Connects, however long the round trip: the write timeout, by which a run that is over ends, bounds a call of this, too, and
 /// the handshake goes on meanwhile.
-fn connect(socket: &Socket, to: SocketAddr, shared: &Shared) -> std::io::Result<()> {
+fn connect(socket: &Socket, to: SocketAddr, shared: &Shared) -> io::Result<()> {
     loop {
         let error = match socket.connect(&to.into()) {
             Err(error) if !shared.is_over() => error,
@@ -159,7 +170,7 @@ fn connect(socket: &Socket, to: SocketAddr, shared: &Shared) -> std::io::Result<
     }
 }
 
-fn is_patience(error: &std::io::Error) -> bool {
+fn is_patience(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
@@ -180,39 +191,77 @@ fn accept(listener: &Socket, shared: &Shared) -> Option<Socket> {
     None
 }
 
-fn write(mut socket: &Socket, size: Option<u64>, shared: &Shared) {
-    let chunk = vec![0x5a; CHUNK];
-    let mut left = size.unwrap_or(u64::MAX);
-    while left > 0 && !shared.is_over() {
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
-        match socket.write(&chunk[..most]) {
-            Ok(written) => left -= written as u64,
-            Err(error) if is_patience(&error) => {}
-            Err(error) => return shared.fail("send", &error),
+/// The client's end.
+struct Client<'a> {
+    socket: &'a Socket,
+    shared: &'a Shared,
+    chunk: Vec<u8>,
+    written: u64,
+}
+
+impl Sink for Client<'_> {
+    fn write(&mut self, bytes: u64, until: Instant) -> io::Result<u64> {
+        let mut left = bytes;
+        while left > 0 && !self.shared.is_over() {
+            let patience = until.saturating_duration_since(Instant::now());
+            if patience.is_zero() {
+                break;
+            }
+            self.socket.set_write_timeout(Some(patience.clamp(LEAST, LOOK)))?;
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
+            match self.socket.write(&self.chunk[..most]) {
+                Ok(written) => left -= written as u64,
+                Err(error) if is_patience(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
+        self.written += bytes - left;
+        Ok(bytes - left)
     }
-    // What is closed while data waits may be cut off.
-    while !shared.is_over() && shared.completion.lock().is_ok_and(|held| held.is_none()) {
-        thread::sleep(LOOK);
+
+    fn begin(&mut self, start: Instant) {
+        if let Ok(mut starts) = self.shared.starts.lock() {
+            starts.push(start);
+        }
     }
 }
 
-fn read(mut socket: &Socket, size: Option<u64>, start: Instant, shared: &Shared) {
+fn write(socket: &Socket, application: Application, shared: &Shared) {
+    let mut client = Client { socket, shared, chunk: vec![0x5a; CHUNK], written: 0 };
+    if let Err(error) = application.run(&mut client) {
+        return shared.fail("send", &error);
+    }
+    // What is closed while data waits may be cut off.
+    while !shared.is_over() && shared.received.load(Ordering::Relaxed) < client.written {
+        thread::sleep(LOOK);
+    }
+    shared.done.store(true, Ordering::Relaxed);
+}
+
+/// Reads until the run is over; files are one after another, each of `size`.
+fn read(mut socket: &Socket, size: Option<Bytes>, begun: Instant, shared: &Shared) {
     let mut chunk = vec![0; CHUNK];
     while !shared.is_over() {
         match socket.read(&mut chunk) {
             Ok(0) => return,
             Ok(read) => {
                 let before = shared.received.fetch_add(read as u64, Ordering::Relaxed);
-                if size.is_some_and(|size| before + read as u64 >= size)
-                    && let Ok(mut completion) = shared.completion.lock()
-                {
-                    *completion = Some(start.elapsed().as_secs_f64());
-                    return;
+                if let Some(size) = size {
+                    let ended = |bytes: u64| bytes / size.get().max(1);
+                    add_files(ended(before)..ended(before + read as u64), size, begun, shared);
                 }
             }
             Err(error) if is_patience(&error) => {}
             Err(error) => return shared.fail("receive", &error),
         }
+    }
+}
+
+/// Files have arrived, by their numbers.
+fn add_files(numbers: Range<u64>, size: Bytes, begun: Instant, shared: &Shared) {
+    let Ok(starts) = shared.starts.lock() else { return };
+    for start in numbers.filter_map(|number| starts.get(usize::try_from(number).ok()?)) {
+        let since = start.saturating_duration_since(begun).as_secs_f64();
+        shared.files.add(File { start: since, completion: start.elapsed().as_secs_f64(), size });
     }
 }

@@ -2,7 +2,6 @@
 //! sender hears so.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use manypath_core::{Bytes, Duration as Span, Time};
@@ -14,56 +13,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout_at};
 
 use super::failed;
+use crate::arrived::{File, Files};
 use crate::engine::EngineError;
-use crate::quantities::Quantities;
 
 /// How much is written at once, bytes.
 const CHUNK: usize = 1 << 14;
-
-/// A file that arrived; times in seconds.
-#[derive(Clone, Copy, Debug)]
-struct File {
-    /// When it began, since the scenario did.
-    start: f64,
-    completion: f64,
-    size: Bytes,
-}
-
-/// The files of a connection that arrived, in the order of their ends.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Files(Arc<Mutex<Vec<File>>>);
-
-impl Files {
-    fn add(&self, file: File) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(file);
-    }
-
-    /// Sets what the simulator says of files, with its names. `prefix` is the connection's; summaries are of those that began
-    /// after the warm-up, seconds.
-    pub(super) fn report(&self, found: &mut Quantities, prefix: &str, warmup: f64) {
-        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !files.is_empty() {
-            let mut list = |key: &str, value: fn(&File) -> f64| {
-                found.0.insert(format!("{prefix}.file.{key}"), files.iter().map(value).collect());
-            };
-            list("start_s", |file| file.start);
-            list("completion_s", |file| file.completion);
-            list("bytes", |file| file.size.as_f64());
-        }
-        let later: Vec<&File> = files.iter().filter(|file| file.start >= warmup).collect();
-        let mut times: Vec<f64> = later.iter().map(|file| file.completion).collect();
-        times.sort_unstable_by(f64::total_cmp);
-        let Some(longest) = times.last() else { return };
-        let mut set = |key: &str, value| found.set(&format!("{prefix}.file_summary.{key}"), value);
-        set("count", times.len() as f64);
-        set("bytes", later.iter().map(|file| file.size.as_f64()).sum());
-        set("completion_mean_s", times.iter().sum::<f64>() / times.len() as f64);
-        for percent in [50, 95, 99] {
-            set(&format!("completion_p{percent}_s"), times[(times.len() * percent).div_ceil(100) - 1]);
-        }
-        set("completion_max_s", *longest);
-    }
-}
 
 /// What one connection of a scenario sends.
 #[derive(Clone, Debug)]
@@ -173,33 +127,4 @@ async fn write(flow: &mut SendFlow, mut bytes: u64) -> io::Result<()> {
         bytes -= flow.write(&chunk[..most]).await? as u64;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(start: f64, completion: f64) -> File {
-        File { start, completion, size: Bytes::new(1000) }
-    }
-
-    #[test]
-    #[allow(clippy::float_cmp)] // the numbers are exact
-    fn summaries_are_of_the_files_that_began_after_the_warm_up() {
-        let (files, mut found) = (Files::default(), Quantities::default());
-        files.report(&mut found, "connection.mp", 1.0);
-        assert!(found.0.is_empty(), "{found:?}");
-        files.add(file(0.5, 9.0));
-        files.report(&mut found, "connection.mp", 1.0);
-        assert_eq!(found.0["connection.mp.file.completion_s"], [9.0]);
-        assert!(!found.0.contains_key("connection.mp.file_summary.count"), "{found:?}");
-        // From 1.00 s to 0.01 s.
-        (1..=100).rev().for_each(|hundredth| files.add(file(1.0, f64::from(hundredth) / 100.0)));
-        files.report(&mut found, "connection.mp", 1.0);
-        assert_eq!(found.0["connection.mp.file.start_s"].len(), 101);
-        let of = |key: &str| found.0[&format!("connection.mp.file_summary.{key}")][0];
-        assert_eq!((of("count"), of("bytes")), (100.0, 100_000.0));
-        assert!((of("completion_mean_s") - 0.505).abs() < 1e-12, "{found:?}");
-        assert_eq!(["p50", "p95", "p99", "max"].map(|key| of(&format!("completion_{key}_s"))), [0.5, 0.95, 0.99, 1.0]);
-    }
 }
