@@ -2,7 +2,6 @@
 //! stream of bytes: a file that begins while others are on their way waits for them.
 
 use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use manypath_core::{Bytes, Duration as Span, Time};
@@ -13,6 +12,9 @@ use manypath_scenario::{Connection, Scenario, Workload};
 pub(super) trait Sink {
     /// Writes up to so many bytes until then; how many it took.
     fn write(&mut self, bytes: u64, until: Instant) -> io::Result<u64>;
+
+    /// Waits until then; whether the run still goes on.
+    fn wait(&self, until: Instant) -> bool;
 
     /// A file begins.
     fn begin(&mut self, start: Instant);
@@ -53,7 +55,7 @@ impl Application {
         }
     }
 
-    /// Writes from its start until it stops or all is written.
+    /// Writes until it stops or all is written; its start has come.
     ///
     /// # Errors
     /// The sink's.
@@ -62,7 +64,6 @@ impl Application {
         let mut random = manypath_link::generator(self.seed, &self.stream);
         let mut drawn =
             |mean: Span, is_random| Duration::from(if is_random { exponential(&mut random, mean) } else { mean });
-        sleep_until(start);
         match self.workload {
             Workload::Endless => sink.write(u64::MAX, stop).map(|_| ()),
             Workload::File(size) => {
@@ -71,8 +72,7 @@ impl Application {
             }
             Workload::Arrivals { size, every, poisson } => {
                 let mut next = start + if poisson { drawn(every, poisson) } else { Duration::ZERO };
-                while next < stop {
-                    sleep_until(next);
+                while next < stop && sink.wait(next) {
                     sink.begin(next);
                     sink.write(size.get(), stop)?;
                     next += drawn(every, poisson);
@@ -81,8 +81,7 @@ impl Application {
             }
             Workload::Rate(rate) => {
                 let (mut next, mut written) = (start, Bytes::ZERO);
-                while next < stop {
-                    sleep_until(next);
+                while next < stop && sink.wait(next) {
                     written += Bytes::new(sink.write(self.quantum.get(), stop)?);
                     next = start + Duration::from(written.time_at(rate));
                 }
@@ -90,8 +89,7 @@ impl Application {
             }
             Workload::OnOff { on, off, random: is_random } => {
                 let mut next = start;
-                while next < stop {
-                    sleep_until(next);
+                while next < stop && sink.wait(next) {
                     next += drawn(on, is_random);
                     sink.write(u64::MAX, next.min(stop))?;
                     next += drawn(off, is_random);
@@ -100,8 +98,4 @@ impl Application {
             }
         }
     }
-}
-
-fn sleep_until(at: Instant) {
-    thread::sleep(at.saturating_duration_since(Instant::now()));
 }

@@ -58,6 +58,18 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Waits until then; whether the run still goes on.
+    fn wait(&self, until: Instant) -> bool {
+        while !self.is_over() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            thread::sleep(left.min(LOOK));
+        }
+        false
+    }
+
     /// Remembers what went wrong, unless the run is over.
     fn fail(&self, what: &str, error: &io::Error) {
         if !self.is_over()
@@ -89,7 +101,9 @@ impl Flow {
         let shared = Arc::new(Shared::default());
         let (sender, receiver) = (Arc::clone(&shared), Arc::clone(&shared));
         let send = move || {
-            thread::sleep(application.start.saturating_duration_since(Instant::now()));
+            if !sender.wait(application.start) {
+                return;
+            }
             match connect(&client, to, &sender) {
                 Ok(()) => write(&client, application, &sender),
                 Err(error) => sender.fail("connect", &error),
@@ -217,6 +231,10 @@ impl Sink for Client<'_> {
         }
         self.written += bytes - left;
         Ok(bytes - left)
+    }
+
+    fn wait(&self, until: Instant) -> bool {
+        self.shared.wait(until)
     }
 
     fn begin(&mut self, start: Instant) {
