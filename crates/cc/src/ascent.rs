@@ -351,11 +351,11 @@ impl Ascent {
                     self.repeat_or_go_back(now, report, previous, repeats, others);
                 }
             }
-            Phase::Probing { .. } if heeds_bursts && !report.is_cut_short(self.mss) => {
-                self.repeat_probe(now, report.role.index);
+            Phase::Probing { .. } if !held_back || heeds_bursts && report.is_cut_short(self.mss) => {
+                self.on_probed(now, report, others);
             }
-            Phase::Probing { .. } if held_back && !heeds_bursts => self.probe(now, others),
-            Phase::Probing { .. } => self.on_probed(now, report, others),
+            Phase::Probing { .. } if heeds_bursts => self.repeat_probe(now, report.role.index),
+            Phase::Probing { .. } => self.probe(now, others),
             Phase::Moving { .. } if held_back => self.begin(now, 0, report.rate),
             Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
         }

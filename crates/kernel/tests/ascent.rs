@@ -155,7 +155,8 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
             if goes_on {
                 // The next one has begun before this one is known, which alone is repeated if it tested nothing.
                 let next = left.first().copied().unwrap_or(index);
-                if !shown.filled && !(heeds_bursts && shown.cut_short) {
+                let counts = shown.filled || heeds_bursts && shown.cut_short;
+                if !counts {
                     left.push(index);
                     left.sort_unstable();
                 }
