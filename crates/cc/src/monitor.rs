@@ -82,6 +82,13 @@ impl Regression {
         let error = libm::sqrt(residual / stt);
         (slope.is_finite() && error.is_finite()).then_some((slope, error))
     }
+
+    /// The slope; zero when it cannot be told from zero.
+    fn significant_slope(&self, config: &Config) -> f64 {
+        self.slope().map_or(0.0, |(slope, error)| {
+            if slope.abs() < config.min_slope.max(config.slope_errors * error) { 0.0 } else { slope }
+        })
+    }
 }
 
 /// What an interval measured.
@@ -193,14 +200,6 @@ impl<R: Copy> Interval<R> {
         self.acked + self.lost >= self.sent
     }
 
-    /// The slope of the RTT; zero when it cannot be told from zero.
-    fn slope(&self, config: &Config) -> f64 {
-        let regression = if self.app_limited { &self.regression_before } else { &self.regression };
-        regression.slope().map_or(0.0, |(slope, error)| {
-            if slope.abs() < config.min_slope.max(config.slope_errors * error) { 0.0 } else { slope }
-        })
-    }
-
     fn arrival(&self) -> Rate {
         match self.heard {
             Some((first, size, last)) if self.packets() >= OVERLOAD_PACKETS.into() => {
@@ -211,7 +210,7 @@ impl<R: Copy> Interval<R> {
     }
 
     fn report(&self, config: &Config) -> Report<R> {
-        let slope = self.slope(config);
+        let regression = if self.app_limited { self.regression_before } else { self.regression };
         // Past the deadline, what is unknown counts as lost; events that count a packet twice cannot exceed all.
         let lost = self.lost.max(self.sent - self.acked).min(self.sent);
         Report {
@@ -222,7 +221,7 @@ impl<R: Copy> Interval<R> {
             packets: u32::try_from(self.packets()).unwrap_or(u32::MAX),
             sent: self.sent,
             loss: if self.sent.is_zero() { 0.0 } else { lost.as_f64() / self.sent.as_f64() },
-            slope,
+            slope: regression.significant_slope(config),
             rtt: self.regression.mean(),
             arrival: self.arrival(),
             app_limited: self.app_limited,
@@ -372,9 +371,9 @@ impl<R: Copy> Monitor<R> {
         Some(report)
     }
 
-    /// The slope of the RTT over what was heard so far of the latest interval, as a report has it.
+    /// The slope of the RTT over what was heard so far of the latest interval.
     pub fn latest_slope(&self) -> f64 {
-        self.intervals.back().map_or(0.0, |latest| latest.slope(&self.config))
+        self.intervals.back().map_or(0.0, |latest| latest.regression.significant_slope(&self.config))
     }
 
     /// When the open interval ends or the oldest closed one is given up.
