@@ -51,6 +51,49 @@ impl Files {
     }
 }
 
+/// Runs of every workload, for the tests of engines.
+#[cfg(test)]
+pub(crate) mod workloads {
+    use manypath_scenario::Scenario;
+
+    use super::Quantities;
+
+    /// Connections over a link each: of files, of a rate, of one that stops, and these, a name and a workload. Two seconds, in which each link
+    /// carries 2.5 MB, 1.9 MB after the warm-up. `transport` is a line of each connection.
+    pub(crate) fn scenario(transport: &str, more: &[(&str, &str)]) -> Scenario {
+        let each = [
+            ("files", "arrivals = { size = \"20kB\", every = \"100ms\" }"),
+            ("drawn", "arrivals = { size = \"20kB\", every = \"100ms\", timing = \"poisson\" }"),
+            ("rate", "rate = \"2Mbit\""),
+            ("brief", "stop = \"500ms\""),
+        ];
+        let one = |(name, workload): &(&str, &str)| {
+            format!(
+                "[[link]]\nname = \"{name}\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\nqueue = \"50kB\"\n[[connection]]\n\
+                name = \"{name}\"\ncc = \"cubic\"\n{transport}\nsend-buffer = \"64kB\"\n\
+                path = [{{ route = [\"{name}\"] }}]\n{workload}\n"
+            )
+        };
+        let connections: String = each.iter().chain(more).map(one).collect();
+        let text = format!("duration = \"2s\"\nwarmup = \"500ms\"\n{connections}");
+        manypath_scenario::parse(&text, "x", std::path::Path::new(".")).unwrap()
+    }
+
+    /// Fails unless what such a run found is what and when the applications are to write.
+    pub(crate) fn are_as_told(found: &Quantities) {
+        let of = |key: &str| found.0[&format!("connection.{key}")].clone();
+        // However late they were on this machine, they began when they were to.
+        let (starts, drawn) = (of("files.file.start_s"), of("drawn.file.start_s"));
+        assert!((2..=20).contains(&starts.len()) && starts.contains(&0.0), "{starts:?}");
+        let is_tenth = |start: &f64| (start * 10.0 - (start * 10.0).round()).abs() < 1e-6;
+        assert!(starts.iter().all(is_tenth) && !drawn.iter().all(is_tenth), "{starts:?} {drawn:?}");
+        assert!(of("files.file_summary.count")[0] <= 15.0 && of("files.file_summary.completion_mean_s")[0] > 0.01);
+        let delivered = |name: &str| of(&format!("{name}.delivered_bytes"))[0];
+        assert!(delivered("rate") > 0.0 && delivered("rate") <= 1e6, "{found:?}");
+        assert!(delivered("brief") <= 1e6, "{found:?}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

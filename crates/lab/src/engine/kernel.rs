@@ -348,6 +348,7 @@ fn add_series(found: &mut Quantities, name: &str, samples: &[Counted], count: &d
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrived::workloads;
 
     fn scenario(connections: &str) -> Input {
         let text = format!(
@@ -400,35 +401,11 @@ mod tests {
             println!("skipped: {obstacle}");
             return;
         }
-        // Two seconds, in which each link carries 2.5 MB, 1.9 MB after the warm-up.
-        let one = |(name, workload): (&str, &str)| {
-            format!(
-                "[[link]]\nname = \"{name}\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\nqueue = \"50kB\"\n[[connection]]\n\
-                name = \"{name}\"\ncc = \"cubic\"\ntransport = \"tcp\"\nsend-buffer = \"64kB\"\n\
-                path = [{{ route = [\"{name}\"] }}]\n{workload}\n"
-            )
-        };
-        let text = [
-            ("files", "arrivals = { size = \"20kB\", every = \"100ms\" }"),
-            ("drawn", "arrivals = { size = \"20kB\", every = \"100ms\", timing = \"poisson\" }"),
-            ("one", "file = \"20kB\""),
-            ("rate", "rate = \"2Mbit\""),
-            ("brief", "stop = \"500ms\""),
-        ];
-        let text = format!("duration = \"2s\"\nwarmup = \"500ms\"\n{}", text.map(one).concat());
-        let scenario = manypath_scenario::parse(&text, "x", std::path::Path::new(".")).unwrap();
+        let more = [("one", "file = \"20kB\"")];
+        let scenario = workloads::scenario("transport = \"tcp\"", &more);
         let found = Kernel.run(&Input::Scenario(Box::new(scenario)), 1).unwrap();
-        let of = |key: &str| found.0[&format!("connection.{key}")].clone();
-        // However late they were on this machine, they began when they were to.
-        let (starts, drawn) = (of("files.file.start_s"), of("drawn.file.start_s"));
-        assert!((2..=20).contains(&starts.len()) && starts.contains(&0.0), "{starts:?}");
-        let is_tenth = |start: &f64| (start * 10.0 - (start * 10.0).round()).abs() < 1e-6;
-        assert!(starts.iter().all(is_tenth) && !drawn.iter().all(is_tenth), "{starts:?} {drawn:?}");
-        assert!(of("files.file_summary.count")[0] <= 15.0 && of("files.file_summary.completion_mean_s")[0] > 0.01);
-        assert!(of("one.file.completion_s")[0] > 0.02, "{found:?}");
-        let delivered = |name: &str| of(&format!("{name}.delivered_bytes"))[0];
-        assert!(delivered("rate") > 0.0 && delivered("rate") <= 1e6, "{found:?}");
-        assert!(delivered("brief") <= 1e6, "{found:?}");
+        workloads::are_as_told(&found);
+        assert!(found.0["connection.one.file.completion_s"][0] > 0.02, "{found:?}");
     }
 
     #[test]

@@ -348,6 +348,7 @@ mod tests {
     use manypath_link::{Ecn, Link, Verdict};
 
     use super::*;
+    use crate::arrived::workloads;
 
     fn scenario(text: &str) -> Box<Scenario> {
         Box::new(manypath_scenario::parse(text, "x", std::path::Path::new(".")).unwrap())
@@ -374,35 +375,13 @@ mod tests {
 
     #[test]
     fn applications_write_what_and_when_they_are_to() {
-        // Two seconds, in which each link carries 2.5 MB, 1.9 MB after the warm-up.
-        let one = |name: &str, workload: &str| {
-            format!(
-                "[[link]]\nname = \"{name}\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\nqueue = \"50kB\"\n[[connection]]\n\
-                name = \"{name}\"\ncc = \"cubic\"\nsend-buffer = \"64kB\"\npath = [{{ route = [\"{name}\"] }}]\n{workload}\n"
-            )
-        };
-        let text = [
-            ("files", "arrivals = { size = \"20kB\", every = \"100ms\" }"),
-            ("drawn", "arrivals = { size = \"20kB\", every = \"100ms\", timing = \"poisson\" }"),
-            ("rate", "rate = \"2Mbit\""),
-            ("bursts", "on-off = { on = \"500ms\", off = \"500ms\" }"),
-            ("brief", "stop = \"500ms\""),
-        ];
-        let text = text.map(|(name, workload)| one(name, workload)).concat();
-        let found = Quic.run(&Input::Scenario(scenario(&format!("duration = \"2s\"\nwarmup = \"500ms\"\n{text}"))), 1);
-        let found = found.unwrap();
-        let of = |key: &str| found.0[&format!("connection.{key}")].clone();
-        // However late they were on this machine, they began when they were to.
-        let (starts, drawn) = (of("files.file.start_s"), of("drawn.file.start_s"));
-        assert!((2..=20).contains(&starts.len()) && starts.contains(&0.0), "{starts:?}");
-        let is_tenth = |start: &f64| (start * 10.0 - (start * 10.0).round()).abs() < 1e-6;
-        assert!(starts.iter().all(is_tenth) && !drawn.iter().all(is_tenth), "{starts:?} {drawn:?}");
-        assert!(of("files.file_summary.count")[0] <= 15.0 && of("files.file_summary.completion_mean_s")[0] > 0.01);
-        let delivered = |name: &str| of(&format!("{name}.delivered_bytes"))[0];
-        assert!(delivered("rate") > 0.0 && delivered("rate") <= 1e6, "{found:?}");
+        let more = [("bursts", "on-off = { on = \"500ms\", off = \"500ms\" }")];
+        let scenario = workloads::scenario("", &more);
+        let found = Quic.run(&Input::Scenario(Box::new(scenario)), 1).unwrap();
+        workloads::are_as_told(&found);
+        let bursts = found.0["connection.bursts.delivered_bytes"][0];
         // Half of the time, and the send buffer of each of two busy times.
-        assert!(delivered("bursts") > 0.0 && delivered("bursts") <= 1.25e6 + 128e3, "{found:?}");
-        assert!(delivered("brief") <= 1e6, "{found:?}");
+        assert!(bursts > 0.0 && bursts <= 1.25e6 + 128e3, "{found:?}");
     }
 
     #[test]
