@@ -58,23 +58,25 @@ pub(crate) mod workloads {
 
     use super::Quantities;
 
-    /// Connections over a link each: of files, of a rate, of one that stops, and these, a name and a workload. Two seconds, in which each link
-    /// carries 2.5 MB, 1.9 MB after the warm-up. `transport` is a line of each connection.
-    pub(crate) fn scenario(transport: &str, more: &[(&str, &str)]) -> Scenario {
+    /// A connection of each over a link of its own. Two seconds, in which each link carries 2.5 MB, 1.9 MB after the warm-up. `transport`
+    /// is a line of each connection.
+    pub(crate) fn scenario(transport: &str) -> Scenario {
         let each = [
             ("files", "arrivals = { size = \"20kB\", every = \"100ms\" }"),
             ("drawn", "arrivals = { size = \"20kB\", every = \"100ms\", timing = \"poisson\" }"),
+            ("one", "file = \"20kB\""),
             ("rate", "rate = \"2Mbit\""),
+            ("bursts", "on-off = { on = \"500ms\", off = \"500ms\" }"),
             ("brief", "stop = \"500ms\""),
         ];
-        let one = |(name, workload): &(&str, &str)| {
+        let one = |(name, workload): (&str, &str)| {
             format!(
                 "[[link]]\nname = \"{name}\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\nqueue = \"50kB\"\n[[connection]]\n\
                 name = \"{name}\"\ncc = \"cubic\"\n{transport}\nsend-buffer = \"64kB\"\n\
                 path = [{{ route = [\"{name}\"] }}]\n{workload}\n"
             )
         };
-        let connections: String = each.iter().chain(more).map(one).collect();
+        let connections = each.map(one).concat();
         let text = format!("duration = \"2s\"\nwarmup = \"500ms\"\n{connections}");
         manypath_scenario::parse(&text, "x", std::path::Path::new(".")).unwrap()
     }
@@ -88,8 +90,11 @@ pub(crate) mod workloads {
         let is_tenth = |start: &f64| (start * 10.0 - (start * 10.0).round()).abs() < 1e-6;
         assert!(starts.iter().all(is_tenth) && !drawn.iter().all(is_tenth), "{starts:?} {drawn:?}");
         assert!(of("files.file_summary.count")[0] <= 15.0 && of("files.file_summary.completion_mean_s")[0] > 0.01);
+        assert!(of("one.file.completion_s")[0] > 0.02, "{found:?}");
         let delivered = |name: &str| of(&format!("{name}.delivered_bytes"))[0];
         assert!(delivered("rate") > 0.0 && delivered("rate") <= 1e6, "{found:?}");
+        // Half of the time, and the send buffer of each of two busy times.
+        assert!(delivered("bursts") > 0.0 && delivered("bursts") <= 1.25e6 + 128e3, "{found:?}");
         assert!(delivered("brief") <= 1e6, "{found:?}");
     }
 }

@@ -401,11 +401,8 @@ mod tests {
             println!("skipped: {obstacle}");
             return;
         }
-        let more = [("one", "file = \"20kB\"")];
-        let scenario = workloads::scenario("transport = \"tcp\"", &more);
-        let found = Kernel.run(&Input::Scenario(Box::new(scenario)), 1).unwrap();
-        workloads::are_as_told(&found);
-        assert!(found.0["connection.one.file.completion_s"][0] > 0.02, "{found:?}");
+        let scenario = workloads::scenario("transport = \"tcp\"");
+        workloads::are_as_told(&Kernel.run(&Input::Scenario(Box::new(scenario)), 1).unwrap());
     }
 
     #[test]

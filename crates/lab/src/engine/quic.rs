@@ -375,13 +375,8 @@ mod tests {
 
     #[test]
     fn applications_write_what_and_when_they_are_to() {
-        let more = [("bursts", "on-off = { on = \"500ms\", off = \"500ms\" }")];
-        let scenario = workloads::scenario("", &more);
-        let found = Quic.run(&Input::Scenario(Box::new(scenario)), 1).unwrap();
-        workloads::are_as_told(&found);
-        let bursts = found.0["connection.bursts.delivered_bytes"][0];
-        // Half of the time, and the send buffer of each of two busy times.
-        assert!(bursts > 0.0 && bursts <= 1.25e6 + 128e3, "{found:?}");
+        let scenario = workloads::scenario("");
+        workloads::are_as_told(&Quic.run(&Input::Scenario(Box::new(scenario)), 1).unwrap());
     }
 
     #[test]

@@ -8,17 +8,7 @@ use manypath_core::{Bytes, Duration as Span, Time};
 use manypath_link::exponential;
 use manypath_scenario::{Connection, Scenario, Workload};
 
-/// Where an application writes.
-pub(super) trait Sink {
-    /// Writes up to so many bytes until then; how many it took.
-    fn write(&mut self, bytes: u64, until: Instant) -> io::Result<u64>;
-
-    /// Waits until then; whether the run still goes on.
-    fn wait(&self, until: Instant) -> bool;
-
-    /// A file begins.
-    fn begin(&mut self, start: Instant);
-}
+use super::flow::Client;
 
 /// What one connection of a scenario sends.
 #[derive(Clone, Debug)]
@@ -56,42 +46,39 @@ impl Application {
     }
 
     /// Writes until it stops or all is written; its start has come.
-    ///
-    /// # Errors
-    /// The sink's.
-    pub(super) fn run(self, sink: &mut impl Sink) -> io::Result<()> {
+    pub(super) fn run(self, client: &mut Client<'_>) -> io::Result<()> {
         let Self { start, stop, .. } = self;
         let mut random = manypath_link::generator(self.seed, &self.stream);
         let mut drawn =
             |mean: Span, is_random| Duration::from(if is_random { exponential(&mut random, mean) } else { mean });
         match self.workload {
-            Workload::Endless => sink.write(u64::MAX, stop).map(|_| ()),
+            Workload::Endless => client.write(u64::MAX, stop).map(|_| ()),
             Workload::File(size) => {
-                sink.begin(start);
-                sink.write(size.get(), stop).map(|_| ())
+                client.begin(start);
+                client.write(size.get(), stop).map(|_| ())
             }
             Workload::Arrivals { size, every, poisson } => {
                 let mut next = start + if poisson { drawn(every, poisson) } else { Duration::ZERO };
-                while next < stop && sink.wait(next) {
-                    sink.begin(next);
-                    sink.write(size.get(), stop)?;
+                while next < stop && client.wait(next) {
+                    client.begin(next);
+                    client.write(size.get(), stop)?;
                     next += drawn(every, poisson);
                 }
                 Ok(())
             }
             Workload::Rate(rate) => {
                 let (mut next, mut written) = (start, Bytes::ZERO);
-                while next < stop && sink.wait(next) {
-                    written += Bytes::new(sink.write(self.quantum.get(), stop)?);
+                while next < stop && client.wait(next) {
+                    written += Bytes::new(client.write(self.quantum.get(), stop)?);
                     next = start + Duration::from(written.time_at(rate));
                 }
                 Ok(())
             }
             Workload::OnOff { on, off, random: is_random } => {
                 let mut next = start;
-                while next < stop && sink.wait(next) {
+                while next < stop && client.wait(next) {
                     next += drawn(on, is_random);
-                    sink.write(u64::MAX, next.min(stop))?;
+                    client.write(u64::MAX, next.min(stop))?;
                     next += drawn(off, is_random);
                 }
                 Ok(())

@@ -13,7 +13,7 @@ use manypath_emu::tun::Namespace;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::application::{Application, Sink};
+use super::application::Application;
 use super::failed;
 use crate::arrived::{File, Files};
 use crate::engine::EngineError;
@@ -206,15 +206,16 @@ fn accept(listener: &Socket, shared: &Shared) -> Option<Socket> {
 }
 
 /// The client's end.
-struct Client<'a> {
+pub(super) struct Client<'a> {
     socket: &'a Socket,
     shared: &'a Shared,
     chunk: Vec<u8>,
     written: u64,
 }
 
-impl Sink for Client<'_> {
-    fn write(&mut self, bytes: u64, until: Instant) -> io::Result<u64> {
+impl Client<'_> {
+    /// Writes up to so many bytes until then; how many it took.
+    pub(super) fn write(&mut self, bytes: u64, until: Instant) -> io::Result<u64> {
         let mut left = bytes;
         while left > 0 && !self.shared.is_over() {
             let patience = until.saturating_duration_since(Instant::now());
@@ -233,11 +234,13 @@ impl Sink for Client<'_> {
         Ok(bytes - left)
     }
 
-    fn wait(&self, until: Instant) -> bool {
+    /// Waits until then; whether the run still goes on.
+    pub(super) fn wait(&self, until: Instant) -> bool {
         self.shared.wait(until)
     }
 
-    fn begin(&mut self, start: Instant) {
+    /// A file begins.
+    pub(super) fn begin(&self, start: Instant) {
         if let Ok(mut starts) = self.shared.starts.lock() {
             starts.push(start);
         }
