@@ -26,18 +26,17 @@ use crate::monitor::{Monitor, Report};
 
 mod config;
 mod momentum;
+mod slow_start;
 mod utility;
 
 pub use config::{
     Brake, Bursts, Config, Defaults, Leave, Low, OnTimeout, Publish, Queue, SlowStart, Steps, config, parameters,
 };
 use momentum::Momentum;
+use slow_start::Doubling;
+pub use slow_start::MAX_REPEATS;
 pub use utility::{Sample, Utility};
 
-/// How often slow start repeats an interval before it goes back (MPCC's release).
-pub const MAX_REPEATS: u32 = 2;
-/// Loss that slow start ignores but in [`SlowStart::Paper`].
-const TOLERATED_LOSS: f64 = 0.15;
 /// What a retransmission timeout has on top of the round trip at least (Linux).
 const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// Rates above a terabit per second are an accident, Mbit/s.
@@ -48,11 +47,6 @@ const MIN_WINDOW: f64 = 4.0;
 const WINDOW_GAIN: f64 = 2.0;
 /// Monitor intervals of a probing round: two pairs of a higher and a lower rate.
 const PROBES: usize = 4;
-
-/// The rate before slow start's last doubling to `rate`: what an interval before tested, if one did.
-fn before_doubling(rate: f64, previous: Option<Sample>) -> f64 {
-    previous.map_or(rate / 2.0, |old| old.rate)
-}
 
 /// What an interval is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +61,7 @@ struct Role {
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
     /// Doubling.
-    SlowStart { previous: Option<Sample>, repeats: u32 },
+    SlowStart(Doubling),
     /// Trying both sides of the base rate.
     Probing { low: f64, high: f64, highs: [bool; PROBES], begun: [bool; PROBES], samples: [Option<Sample>; PROBES] },
     /// Stepping; `from` is the rate to go back to, `previous` what the next result is compared with.
@@ -96,6 +90,8 @@ pub struct Ascent {
     /// Nothing was heard since this timeout: what leaves until then asks whether the path is there, and opens no interval.
     silent_since: Option<Time>,
     srtt: Option<Duration>,
+    /// Slow start has ended because round trips grew: what they were before. Until the first probe tells whether that has passed.
+    doubted: Option<Duration>,
     /// Bytes per packet.
     mss: f64,
 }
@@ -107,7 +103,7 @@ impl Ascent {
             config,
             random,
             monitor: Monitor::new(config.monitor),
-            phase: Phase::SlowStart { previous: None, repeats: 0 },
+            phase: Phase::SlowStart(Doubling::default()),
             epoch: 0,
             momentum: Momentum::default(),
             rate: config.initial_rate,
@@ -117,6 +113,7 @@ impl Ascent {
             running: false,
             silent_since: None,
             srtt: None,
+            doubted: None,
             mss: init.mss.as_f64().max(1.0),
         }
     }
@@ -173,7 +170,7 @@ impl Ascent {
             Event::Timeout { .. } => self.on_timeout(now),
             Event::Restored => {
                 self.on_heard(now);
-                self.phase = Phase::SlowStart { previous: None, repeats: 0 };
+                self.phase = Phase::SlowStart(Doubling::default());
             }
             _ => {}
         }
@@ -210,7 +207,7 @@ impl Ascent {
         out.value(
             "phase",
             match self.phase {
-                Phase::SlowStart { .. } => 0.0,
+                Phase::SlowStart(_) => 0.0,
                 Phase::Probing { .. } => 1.0,
                 Phase::Moving { .. } => 2.0,
             },
@@ -223,7 +220,7 @@ impl Ascent {
         self.published = self.base;
         self.others = others;
         match self.phase {
-            Phase::SlowStart { .. } => self.begin(now, 0, self.base),
+            Phase::SlowStart(_) => self.begin(now, 0, self.base),
             Phase::Probing { .. } | Phase::Moving { .. } => self.probe(now, others),
         }
     }
@@ -254,8 +251,8 @@ impl Ascent {
     /// After timeouts. Slow start does not go back to a rate above what they left.
     fn fall_to(&mut self, base: f64) {
         self.base = base;
-        if let Phase::SlowStart { previous, .. } = &mut self.phase {
-            *previous = previous.filter(|old| old.rate <= base);
+        if let Phase::SlowStart(doubling) = &mut self.phase {
+            doubling.previous = doubling.previous.filter(|old| old.rate <= base);
         }
     }
 
@@ -266,7 +263,8 @@ impl Ascent {
         self.monitor.clear();
         self.published = 0.0;
         self.running = false;
-        if !matches!(self.phase, Phase::SlowStart { .. }) {
+        self.doubted = None;
+        if !matches!(self.phase, Phase::SlowStart(_)) {
             self.phase = Phase::Moving { from: self.base, previous: Sample { rate: self.base, loss: 0.0, slope: 0.0 } };
         }
     }
@@ -303,18 +301,6 @@ impl Ascent {
         }
     }
 
-    /// While the results of a doubled rate are on their way, sends at the one before it as soon as round trips are seen to lengthen.
-    fn ease(&mut self) {
-        if self.config.queue == Queue::Ignored || self.monitor.is_open() {
-            return;
-        }
-        if let Phase::SlowStart { previous: Some(old), .. } = &self.phase
-            && self.monitor.latest_slope() >= config::QUEUE_GROWS
-        {
-            self.rate = self.rate.min(old.rate);
-        }
-    }
-
     /// Takes the results that have come in.
     fn settle(&mut self, now: Time, others: f64) {
         while let Some(report) = self.monitor.take_report(now) {
@@ -338,19 +324,16 @@ impl Ascent {
             self.probe(now, others);
             return;
         }
+        if !held_back && self.has_passed(report) {
+            self.resume_doubling(now, report, others);
+            return;
+        }
         match self.phase.clone() {
-            Phase::SlowStart { previous, repeats } => {
-                if report.app_limited {
-                    self.begin(now, 0, report.rate);
-                } else if unlimited {
-                    self.on_doubled(now, report, previous, repeats, others);
-                } else if self.arrived(report).is_some() {
-                    // Whatever the sender can do, the path cannot do as much.
-                    self.go_back(now, report, previous, others);
-                } else {
-                    self.repeat_or_go_back(now, report, previous, repeats, others);
-                }
-            }
+            Phase::SlowStart(_) if report.app_limited => self.begin(now, 0, report.rate),
+            Phase::SlowStart(doubling) if unlimited => self.on_doubled(now, report, doubling, others),
+            // Whatever the sender can do, the path cannot do as much.
+            Phase::SlowStart(doubling) if self.arrived(report).is_some() => self.go_back(now, report, doubling, others),
+            Phase::SlowStart(doubling) => self.repeat_or_go_back(now, report, doubling, others),
             Phase::Probing { .. } if !held_back || heeds_bursts && report.is_cut_short(self.mss) => {
                 self.on_probed(now, report, others);
             }
@@ -368,16 +351,11 @@ impl Ascent {
         (is_known && too_high).then(|| report.arrival.as_mbps().min(report.rate))
     }
 
-    /// The rate that slow start goes back to: what arrived, or what it was before the last doubling.
-    fn known_to_fit(&self, report: &Report<Role>, previous: Option<Sample>) -> f64 {
-        self.arrived(report).unwrap_or_else(|| before_doubling(report.rate, previous))
-    }
-
     /// The rate is far too high.
     fn brake(&mut self, now: Time, report: &Report<Role>, others: f64) {
         self.momentum = Momentum::default();
         let lower = match &self.phase {
-            Phase::SlowStart { previous, .. } => self.known_to_fit(report, *previous),
+            Phase::SlowStart(doubling) => self.known_to_fit(report, *doubling),
             _ => self.arrived(report).unwrap_or(f64::INFINITY).min(self.base / 2.0),
         };
         let delivered = match self.config.brake {
@@ -394,61 +372,16 @@ impl Ascent {
         if self.config.utility.is_unbearable(report, self.others) {
             return Some(arrived);
         }
-        let is_probed = !matches!(self.phase, Phase::SlowStart { .. }) && report.is_cut_short(self.mss);
+        let is_probed = !matches!(self.phase, Phase::SlowStart(_)) && report.is_cut_short(self.mss);
         // A sender or receiver that stood still for a moment looks the same: one burst alone takes no more than half.
         let carried = (arrived / (1.0 + report.slope)).max(self.base / 2.0);
         (is_probed && report.slope >= config::QUEUE_GROWS && carried < self.base).then_some(carried)
     }
 
-    /// Slow start: double while the utility grows (MPCC s5.2).
-    fn on_doubled(&mut self, now: Time, report: &Report<Role>, previous: Option<Sample>, repeats: u32, others: f64) {
-        let mut new = Sample::of(report);
-        if self.config.slow_start != SlowStart::Paper {
-            new.loss = if new.loss < TOLERATED_LOSS { 0.0 } else { new.loss };
-            new.slope = new.slope.max(0.0);
-        }
-        let utility = &self.config.utility;
-        // The first interval has none to be compared with: it is a growth, as in the release, but an overload is none.
-        let first = self.config.slow_start == SlowStart::Release || !report.is_overload();
-        let grew = previous.map_or(first, |old| utility.of(&new, self.others) > utility.of(&old, self.others));
-        if grew {
-            self.base = (new.rate * 2.0).min(MAX_RATE);
-            self.phase = Phase::SlowStart { previous: Some(new), repeats: 0 };
-            self.others = others;
-            self.begin(now, 0, self.base);
-        } else if self.config.slow_start.tries_again(report) {
-            self.repeat_or_go_back(now, report, previous, repeats, others);
-        } else {
-            self.go_back(now, report, previous, others);
-        }
-    }
-
-    fn repeat_or_go_back(
-        &mut self,
-        now: Time,
-        report: &Report<Role>,
-        previous: Option<Sample>,
-        repeats: u32,
-        others: f64,
-    ) {
-        if repeats < MAX_REPEATS {
-            self.phase = Phase::SlowStart { previous, repeats: repeats + 1 };
-            self.others = others;
-            self.begin(now, 0, report.rate);
-        } else {
-            self.go_back(now, report, previous, others);
-        }
-    }
-
-    /// Slow start ends.
-    fn go_back(&mut self, now: Time, report: &Report<Role>, previous: Option<Sample>, others: f64) {
-        self.base = self.known_to_fit(report, previous);
-        self.probe(now, others);
-    }
-
     /// Begins a probing round around the base rate.
     fn probe(&mut self, now: Time, others: f64) {
         self.others = others;
+        self.doubted = None;
         self.base = self.base.max(self.config.min_rate);
         let omega = self.distance(others);
         let low = self.low(omega);

@@ -9,133 +9,10 @@
 #ifndef MANYPATH_ASCENT_H
 #define MANYPATH_ASCENT_H
 
-#include "layout.h"
-#include "momentum.h"
-#include "monitor.h"
-#include "utility.h"
+#include "slow_start.h"
 
-/* How often slow start repeats an interval before it goes back (MPCC's release). */
-#define MAX_REPEATS 2
-/* Monitor intervals of a probing round: two pairs of a higher and a lower rate. */
-#define PROBES 4
-/* Rates above a terabit per second are an accident, Mbit/s. */
-#define MAX_RATE real_of(MILLION)
-/* Loss in per cent that slow start ignores unless `slow_start` is the paper's. */
-#define TOLERATED_LOSS 15
 /* What a retransmission timeout has on top of the round trip at least, microseconds (TCP_RTO_MIN). */
 #define MIN_TIMEOUT 200000
-/* RTT slope (millionths of s/s) from which on a queue grows, and losses are no chance. */
-#define QUEUE_GROWS_PPM 250000
-
-enum ascent_phase { SLOW_START, PROBING, MOVING };
-
-/* The ascent of one subflow. */
-struct ascent {
-	u32 phase;
-	/* Reports of earlier epochs are void. */
-	u32 epoch;
-	/* Present sending rate; the rate outside of probes (spec: x); what others see of it; others' rates for the gradient
-	 * being estimated (spec: C_other). */
-	real rate;
-	real base;
-	real published;
-	real others;
-	/* Slow start: the last interval, if there was one, and how often it was repeated. Moving: what the next result is
-	 * compared with. */
-	struct sample previous;
-	u32 has_previous;
-	u32 repeats;
-	/* Probing: the two rates; sets of intervals: which have the higher one, which were begun, whose results are in. */
-	real low;
-	real high;
-	u32 highs;
-	u32 begun;
-	u32 known;
-	/* Whether intervals are under way; not before the first acknowledgement and after a timeout. */
-	u32 running;
-	/* Moving: the rate to go back to. */
-	real from;
-	/* When the timeout was after which nothing has been heard; zero if there is none. The round-trip time before it. */
-	u64 silent_since_us;
-	u64 known_rtt_us;
-	struct momentum momentum;
-	struct sample samples[PROBES];
-	/* For people. */
-	struct sreal utility;
-	u32 intervals;
-	u32 unfair;
-	u32 decisions;
-	u32 pad;
-	struct monitor monitor;
-	/* Of the call under way: on the stack older kernels have no room left for it. */
-	struct report report;
-};
-
-INLINE real real_clamp(real x, real low, real high)
-{
-	return real_min(real_max(x, low), high);
-}
-
-/* Opens an interval. MPCC s5.2, "rate-publication points": the rate is published as it begins. */
-SHARED u32 ascent_begin(struct ascent *ascent, const struct path_view *path, u32 index, real rate)
-{
-	real length;
-
-	if (!ascent || !path)
-		return 0;
-	length = real_mul(real_of(path->srtt_us), real_of_ppm(tunables.mi_ppm));
-	ascent->rate = rate;
-	if (tunables.publish == PUBLISH_INTERVAL)
-		ascent->published = rate;
-	monitor_begin(&ascent->monitor, path, ascent->epoch, index, rate, real_floor(length));
-	return 0;
-}
-
-/* Begins the first probe of the round that was not begun, or was to no avail, if there is one. */
-SHARED u32 ascent_begin_probe(struct ascent *ascent, const struct path_view *path)
-{
-	u32 index;
-
-	if (!ascent || !path)
-		return 0;
-	for (index = 0; index < PROBES; index++) {
-		if (ascent->begun >> index & 1)
-			continue;
-		ascent->begun |= 1u << index;
-		ascent_begin(ascent, path, index, ascent->highs >> index & 1 ? ascent->high : ascent->low);
-		return 1;
-	}
-	return 0;
-}
-
-/* Begins a probing round around the base rate. */
-SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
-{
-	real omega, half, least;
-
-	if (!ascent || !path)
-		return 0;
-	least = real_of_ppm(tunables.min_rate_ppm);
-	ascent->base = real_max(ascent->base, least);
-	half = real_shift(ascent->base, -1);
-	/* MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give. */
-	omega = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.omega_ppm));
-	if (tunables.low == LOW_NEAR)
-		omega = real_min(omega, half);
-	ascent->others = others;
-	ascent->low = real_max(real_sub(ascent->base, omega), least);
-	if (tunables.low == LOW_HALF)
-		ascent->low = real_max(ascent->low, half);
-	ascent->high = real_min(real_add(ascent->base, omega), MAX_RATE);
-	/* Within each pair the order is random, so that a trend of the path does not always favour one side. */
-	ascent->highs = (path->random & 1 ? 1 : 2) | (path->random & 2 ? 4 : 8);
-	ascent->epoch++;
-	ascent->phase = PROBING;
-	ascent->begun = 0;
-	ascent->known = 0;
-	ascent_begin_probe(ascent, path);
-	return 0;
-}
 
 /* A probe tested nothing. It alone is repeated. */
 INLINE void ascent_repeat_probe(struct ascent *ascent, const struct path_view *path, u32 index)
@@ -162,52 +39,6 @@ SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, cons
 	ascent->decisions++;
 	ascent_begin(ascent, path, 0, ascent->base);
 	return 0;
-}
-
-/* The rate before slow start's last doubling to `rate`: what an interval before tested, if one did. */
-INLINE real ascent_before_doubling(const struct ascent *ascent, real rate)
-{
-	return ascent->has_previous ? ascent->previous.rate : real_shift(rate, -1);
-}
-
-/* Whether a queue grows so fast that losses are no chance. */
-INLINE bool is_growing(struct sreal slope)
-{
-	return !slope.negative && slope.size >= real_of_ppm(QUEUE_GROWS_PPM);
-}
-
-/* The rate at which packets of an interval arrived, if its own is known to be too high by that; zero if not. */
-INLINE real ascent_arrived(const struct report *report)
-{
-	if (tunables.queue == QUEUE_IGNORED || !(report->overload || is_growing(report->slope)))
-		return 0;
-	return real_min(report->arrival, report->rate);
-}
-
-/* The rate that slow start goes back to: what arrived, or what it was before the last doubling. */
-INLINE real ascent_known_to_fit(const struct ascent *ascent, const struct report *report)
-{
-	real arrived = ascent_arrived(report);
-
-	return arrived ? arrived : ascent_before_doubling(ascent, report->rate);
-}
-
-/* Slow start ends. */
-INLINE void ascent_go_back(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
-{
-	ascent->base = ascent_known_to_fit(ascent, report);
-	ascent_probe(ascent, path, others);
-}
-
-INLINE void ascent_repeat(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
-{
-	if (ascent->repeats >= MAX_REPEATS) {
-		ascent_go_back(ascent, path, report, others);
-		return;
-	}
-	ascent->repeats++;
-	ascent->others = others;
-	ascent_begin(ascent, path, 0, report->rate);
 }
 
 /* The rate is far too high: half, or what slow start goes back to; with `brake=any` no more than what arrived. */
@@ -238,41 +69,6 @@ INLINE real ascent_carried(const struct ascent *ascent, const struct sample *new
 	/* A sender or receiver that stood still for a moment looks the same: one burst alone takes no more than half. */
 	carried = real_max(real_div(arrived, real_add(REAL_ONE, report->slope.size)), real_shift(ascent->base, -1));
 	return carried < ascent->base ? carried : 0;
-}
-
-/* Slow start: double while the utility grows (MPCC s5.2). */
-SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, struct sample *new,
-			  const struct report *report, real others)
-{
-	u32 grew;
-
-	if (!ascent || !path || !new || !report)
-		return 0;
-	if (tunables.slow_start != START_PAPER) {
-		if (real_mul(new->loss, real_of(100)) < real_of(TOLERATED_LOSS))
-			new->loss = 0;
-		if (new->slope.negative)
-			new->slope = positive(0);
-	}
-	/* The first interval has none to be compared with: it is a growth, as in the release, but an overload is none. */
-	grew = tunables.slow_start == START_RELEASE || !report->overload;
-	if (ascent->has_previous)
-		grew = sreal_sign(sreal_sub(utility_of(new, ascent->others),
-					    utility_of(&ascent->previous, ascent->others))) > 0;
-	if (grew) {
-		ascent->base = real_min(real_shift(new->rate, 1), MAX_RATE);
-		ascent->previous = *new;
-		ascent->has_previous = 1;
-		ascent->repeats = 0;
-		ascent->others = others;
-		ascent_begin(ascent, path, 0, ascent->base);
-	} else if (tunables.slow_start == START_RELEASE ||
-		   (tunables.slow_start == START_TOLERANT && !report->overload && !is_growing(report->slope))) {
-		ascent_repeat(ascent, path, report, others);
-	} else {
-		ascent_go_back(ascent, path, report, others);
-	}
-	return 0;
 }
 
 /* A result of a probing round. Decides when all are in. */
@@ -378,7 +174,9 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 			ascent_repeat(ascent, path, report, others);
 		return 0;
 	}
-	if (ascent->phase == SLOW_START)
+	if (ascent_has_passed(ascent, report))
+		ascent_resume_doubling(ascent, path, &new, others);
+	else if (ascent->phase == SLOW_START)
 		ascent_doubled(ascent, path, &new, report, others);
 	else if (ascent->phase == PROBING)
 		ascent_probed(ascent, path, report->index, &new, others);
@@ -407,23 +205,6 @@ INLINE void ascent_advance(struct ascent *ascent, const struct path_view *path)
 	monitor_close(&ascent->monitor, path);
 	if (ascent->phase != PROBING || !ascent_begin_probe(ascent, path))
 		ascent->rate = ascent->base;
-}
-
-/*
- * While the results of a doubled rate are on their way, sends at the one before it as soon as round trips are seen to lengthen.
- */
-SHARED u32 ascent_ease(struct ascent *ascent, real min_slope)
-{
-	struct interval *latest;
-
-	if (!ascent || tunables.queue == QUEUE_IGNORED || ascent->phase != SLOW_START || !ascent->has_previous)
-		return 0;
-	if (!ascent->monitor.count || open_interval(&ascent->monitor))
-		return 0;
-	latest = interval_at(&ascent->monitor, ascent->monitor.count - 1);
-	if (is_growing(regression_slope(&latest->regression, min_slope)))
-		ascent->rate = real_min(ascent->rate, ascent->previous.rate);
-	return 0;
 }
 
 /*
@@ -484,6 +265,8 @@ INLINE void ascent_on_timeout(struct ascent *ascent, const struct path_view *pat
 	ascent->phase = SLOW_START;
 	ascent->has_previous = 0;
 	ascent->repeats = 0;
+	ascent->doubted_rtt_us = 0;
+	ascent->resumed = 0;
 }
 
 #endif

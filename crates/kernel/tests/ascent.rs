@@ -91,7 +91,8 @@ impl<'a> Pair<'a> {
         let (path, epoch) = (self.path(), self.theirs.epoch);
         sent.settle(|event| self.ours.on_event(self.now, &event, &self.view, others));
         self.controller.report(&mut *self.theirs, &path, &sent.report(epoch, index), real(others));
-        if self.theirs.epoch != epoch {
+        // A round of probing has begun, not slow start again.
+        if self.theirs.epoch != epoch && self.theirs.phase != AscentState::SLOW_START {
             self.random.next_u64();
         }
     }

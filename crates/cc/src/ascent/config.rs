@@ -24,7 +24,8 @@ pub enum SlowStart {
     /// As MPCC's release: loss below 15% and falling RTT are ignored, and two more intervals are tried first.
     Release,
     /// As the release, but what lost so much that its rate is too high, or lengthened round trips, is not tried again: chance
-    /// explains a few losses and no queue, and two more intervals at twice the capacity lose half of what they send.
+    /// explains a few losses and no queue, and two more intervals at twice the capacity lose half of what they send. If round trips alone
+    /// had ended it, and are as before while the first rate after it is tried, slow start goes on from there, once.
     Tolerant,
 }
 
@@ -242,7 +243,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 23] {
             "slow-start",
             "paper",
             "paper, release or tolerant",
-            "end at the first decrease of utility (MPCC s5.2), or tolerate 15% loss and two repeats; tolerant: none after 30% loss or while round trips lengthen",
+            "end at the first decrease of utility (MPCC s5.2), or tolerate 15% loss and two repeats; tolerant: none after 30% loss or while round trips lengthen, but once more when that has passed",
         ),
         row("leave", "better", "better or last", "rate kept when moving ends: Vivace's, or MPCC's release"),
         row("publish", "mi", "mi or decision", "publish at every interval (MPCC s5.2), or after probing (its release)"),

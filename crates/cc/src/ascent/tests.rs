@@ -47,6 +47,8 @@ struct Driver {
     next: u64,
     /// How much the round trip grows within an interval, s/s.
     slope: f64,
+    /// What it has at its start over 100 ms, seconds.
+    queue: f64,
     /// What the other subflows send, Mbit/s.
     others: f64,
 }
@@ -62,6 +64,7 @@ impl Driver {
             now: Time::ZERO,
             next: 0,
             slope: 0.0,
+            queue: 0.0,
             others: 0.0,
         }
     }
@@ -115,7 +118,7 @@ impl Driver {
                     packet: packet_number,
                     bytes: Bytes::new(1000),
                     sent_at: Time::from_millis(packet),
-                    rtt: Duration::from_secs_f64(0.1 + self.slope * 1e-3 * (packet - first) as f64),
+                    rtt: Duration::from_secs_f64(0.1 + self.queue + self.slope * 1e-3 * (packet - first) as f64),
                     delivery_rate: Rate::ZERO,
                     delivered_at_send: Bytes::ZERO,
                     in_recovery: false,
@@ -316,6 +319,46 @@ fn a_queue_that_doubling_fills_ends_slow_start_at_what_arrives() {
     assert!((base / (8.0 / 1.5) - 1.0).abs() < 0.01 && !goes_on, "{base}");
     assert_eq!(after(Queue::Ignored, 0.5, 0.85), (16.0, true));
     assert_eq!(after(Queue::Heeded, 0.0, 0.85), (16.0, true), "no queue");
+}
+
+#[test]
+fn slow_start_goes_on_once_if_what_ended_it_has_passed() {
+    /// In slow start at 8 Mbit/s; round trips lengthen in the interval that is sent.
+    fn doubted(slow_start: SlowStart, loss: f64) -> Driver {
+        let mut driver = Driver::new(Config { slow_start, ..config() });
+        driver.round(0.0);
+        ends(&mut driver, loss);
+        driver
+    }
+    fn ends(driver: &mut Driver, loss: f64) {
+        driver.slope = 0.5;
+        driver.round(loss);
+        driver.slope = 0.0;
+        assert!(matches!(driver.ascent.phase, Phase::Probing { .. }), "{:?}", driver.ascent.phase);
+    }
+    let resumes = |driver: &mut Driver, queue, loss| {
+        driver.queue = queue;
+        let probed = driver.round(loss);
+        let resumed = matches!(driver.ascent.phase, Phase::SlowStart(_));
+        close(driver.ascent.rate, if resumed { 2.0 * probed } else { driver.ascent.rate });
+        resumed
+    };
+    let mut driver = doubted(SlowStart::Tolerant, 0.0);
+    assert!(resumes(&mut driver, 0.012, 0.1));
+    ends(&mut driver, 0.0);
+    assert!(!resumes(&mut driver, 0.0, 0.0), "once");
+
+    let mut driver = doubted(SlowStart::Tolerant, 0.0);
+    assert!(!resumes(&mut driver, 0.013, 0.0), "the queue is still there");
+    assert!(!resumes(&mut driver, 0.0, 0.0), "only the first probe tells");
+    assert!(!resumes(&mut doubted(SlowStart::Tolerant, 0.0), 0.0, 0.2), "it loses");
+    assert!(!resumes(&mut doubted(SlowStart::Tolerant, 0.2), 0.0, 0.0), "it lost");
+    assert!(!resumes(&mut doubted(SlowStart::Paper, 0.0), 0.0, 0.0));
+
+    let mut driver = doubted(SlowStart::Tolerant, 0.0);
+    let held_back = driver.interval(0.5, false);
+    driver.answer(held_back, 0.0);
+    assert!(matches!(driver.ascent.phase, Phase::Probing { .. }), "it tested no rate");
 }
 
 #[test]

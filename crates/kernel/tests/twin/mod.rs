@@ -169,7 +169,7 @@ pub struct PacedController {
     window: unsafe extern "C" fn(*const u8, *const PathView) -> u64,
 }
 
-/// The head of `struct ascent` of `bpf/ascent.h`; the rest is not looked at.
+/// The head of `struct ascent` of `bpf/ascent_state.h`; the rest is not looked at.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct AscentState {
@@ -186,6 +186,7 @@ impl AscentState {
     /// Before it joins.
     pub const NEW: Self = Self { phase: 0, epoch: 0, rate: 0, base: 0, published: 0, others: 0, rest: [0; 1000] };
     /// `enum ascent_phase`.
+    pub const SLOW_START: u32 = 0;
     pub const PROBING: u32 = 1;
     pub const MOVING: u32 = 2;
 }
