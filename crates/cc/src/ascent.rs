@@ -320,11 +320,11 @@ impl Ascent {
         let heeds_bursts = held_back && self.config.bursts == Bursts::Heeded;
         if heeds_bursts && let Some(carried) = self.carried(report) {
             self.momentum = Momentum::default();
-            self.base = carried.min(self.base);
-            self.probe(now, others);
+            self.fall(now, carried.min(self.base), report, others);
             return;
         }
-        if !held_back && self.has_passed(report) {
+        let is_probe = !held_back || heeds_bursts && report.is_cut_short(self.mss);
+        if is_probe && self.has_passed(report) {
             self.resume_doubling(now, report, others);
             return;
         }
@@ -334,9 +334,7 @@ impl Ascent {
             // Whatever the sender can do, the path cannot do as much.
             Phase::SlowStart(doubling) if self.arrived(report).is_some() => self.go_back(now, report, doubling, others),
             Phase::SlowStart(doubling) => self.repeat_or_go_back(now, report, doubling, others),
-            Phase::Probing { .. } if !held_back || heeds_bursts && report.is_cut_short(self.mss) => {
-                self.on_probed(now, report, others);
-            }
+            Phase::Probing { .. } if is_probe => self.on_probed(now, report, others),
             Phase::Probing { .. } if heeds_bursts => self.repeat_probe(now, report.role.index),
             Phase::Probing { .. } => self.probe(now, others),
             Phase::Moving { .. } if held_back => self.begin(now, 0, report.rate),
@@ -372,10 +370,13 @@ impl Ascent {
         if self.config.utility.is_unbearable(report, self.others) {
             return Some(arrived);
         }
-        let is_probed = !matches!(self.phase, Phase::SlowStart(_)) && report.is_cut_short(self.mss);
+        let too_fast = match self.phase {
+            Phase::SlowStart(_) => config::DOUBLED_TOO_FAR,
+            Phase::Probing { .. } | Phase::Moving { .. } => config::QUEUE_GROWS,
+        };
         // A sender or receiver that stood still for a moment looks the same: one burst alone takes no more than half.
         let carried = (arrived / (1.0 + report.slope)).max(self.base / 2.0);
-        (is_probed && report.slope >= config::QUEUE_GROWS && carried < self.base).then_some(carried)
+        (report.is_cut_short(self.mss) && report.slope >= too_fast && carried < self.base).then_some(carried)
     }
 
     /// Begins a probing round around the base rate.

@@ -61,10 +61,12 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 INLINE real ascent_carried(const struct ascent *ascent, const struct sample *new, const struct report *report)
 {
 	real arrived = real_mul(report->rate, real_sub(REAL_ONE, report->loss)), carried;
+	u64 too_fast;
 
 	if (is_unbearable(new, report->packets, ascent->others))
 		return arrived;
-	if (ascent->phase == SLOW_START || !report->cut_short || !is_growing(report->slope))
+	too_fast = ascent->phase == SLOW_START ? DOUBLED_TOO_FAR_PPM : QUEUE_GROWS_PPM;
+	if (!report->cut_short || !is_growing_by(report->slope, too_fast))
 		return 0;
 	/* A sender or receiver that stood still for a moment looks the same: one burst alone takes no more than half. */
 	carried = real_max(real_div(arrived, real_add(REAL_ONE, report->slope.size)), real_shift(ascent->base, -1));
@@ -136,6 +138,7 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 {
 	struct sample new = {};
 	real carried = 0;
+	bool is_probe;
 
 	if (!ascent || !path || !report)
 		return 0;
@@ -153,13 +156,17 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 		carried = ascent_carried(ascent, &new, report);
 	if (carried) {
 		ascent->momentum = (struct momentum){};
-		ascent->base = real_min(ascent->base, carried);
-		ascent_probe(ascent, path, others);
+		ascent_fall(ascent, path, real_min(ascent->base, carried), report, others);
+		return 0;
+	}
+	is_probe = report->filled || (tunables.bursts == BURSTS_HEEDED && report->cut_short);
+	if (is_probe && ascent_has_passed(ascent, report)) {
+		ascent_resume_doubling(ascent, path, &new, others);
 		return 0;
 	}
 	if (!report->filled) {
 		/* What did not test its rate is repeated. */
-		if (ascent->phase == PROBING && tunables.bursts == BURSTS_HEEDED && report->cut_short)
+		if (ascent->phase == PROBING && is_probe)
 			ascent_probed(ascent, path, report->index, &new, others);
 		else if (ascent->phase == PROBING && tunables.bursts == BURSTS_HEEDED)
 			ascent_repeat_probe(ascent, path, report->index);
@@ -174,9 +181,7 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 			ascent_repeat(ascent, path, report, others);
 		return 0;
 	}
-	if (ascent_has_passed(ascent, report))
-		ascent_resume_doubling(ascent, path, &new, others);
-	else if (ascent->phase == SLOW_START)
+	if (ascent->phase == SLOW_START)
 		ascent_doubled(ascent, path, &new, report, others);
 	else if (ascent->phase == PROBING)
 		ascent_probed(ascent, path, report->index, &new, others);

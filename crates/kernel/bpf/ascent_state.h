@@ -14,6 +14,8 @@
 #define MAX_RATE real_of(MILLION)
 /* RTT slope (millionths of s/s) from which on a queue grows, and losses are no chance. */
 #define QUEUE_GROWS_PPM 250000
+/* RTT slope of a burst from which on half of slow start's doubling was too much. */
+#define DOUBLED_TOO_FAR_PPM 500000
 
 enum ascent_phase { SLOW_START, PROBING, MOVING };
 
@@ -132,10 +134,15 @@ SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, rea
 	return 0;
 }
 
+INLINE bool is_growing_by(struct sreal slope, u64 ppm)
+{
+	return !slope.negative && slope.size >= real_of_ppm(ppm);
+}
+
 /* Whether a queue grows so fast that losses are no chance. */
 INLINE bool is_growing(struct sreal slope)
 {
-	return !slope.negative && slope.size >= real_of_ppm(QUEUE_GROWS_PPM);
+	return is_growing_by(slope, QUEUE_GROWS_PPM);
 }
 
 /* The rate at which packets of an interval arrived, if its own is known to be too high by that; zero if not. */

@@ -32,13 +32,25 @@ INLINE real ascent_known_to_fit(const struct ascent *ascent, const struct report
 	return arrived ? arrived : ascent_before_doubling(ascent, report->rate);
 }
 
+/* Goes on with probing around a lower rate, from slow start or later. */
+SHARED u32 ascent_fall(struct ascent *ascent, const struct path_view *path, real base, const struct report *report, real others)
+{
+	u32 before;
+
+	if (!ascent || !path || !report)
+		return 0;
+	before = ascent->phase == SLOW_START && !ascent->resumed ? ascent->doubled_rtt_us : 0;
+	ascent->base = base;
+	ascent_probe(ascent, path, others);
+	if (tunables.slow_start == START_TOLERANT && is_tolerable(report->loss) && is_growing(report->slope))
+		ascent->doubted_rtt_us = before;
+	return 0;
+}
+
 /* Slow start ends. */
 INLINE void ascent_go_back(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
-	ascent->base = ascent_known_to_fit(ascent, report);
-	ascent_probe(ascent, path, others);
-	if (tunables.slow_start == START_TOLERANT && is_tolerable(report->loss) && is_growing(report->slope) && !ascent->resumed)
-		ascent->doubted_rtt_us = ascent->doubled_rtt_us;
+	ascent_fall(ascent, path, ascent_known_to_fit(ascent, report), report, others);
 }
 
 INLINE void ascent_repeat(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)

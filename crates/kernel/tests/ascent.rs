@@ -211,11 +211,11 @@ fn silences(controller: &PacedController) {
     }
 }
 
-/// Base rate after a burst of half an interval, and the rate at which it was sent, Mbit/s: round trips grow by `slope`, and the last
+/// Base rate after a burst of half an interval in a phase, and the rate at which it was sent, Mbit/s: round trips grow by `slope`, and the last
 /// acknowledgement comes `late_us` microseconds late.
-fn after_a_burst(controller: &PacedController, slope: f64, late_us: u64) -> (f64, f64) {
+fn after_a_burst(controller: &PacedController, phase: u32, slope: f64, late_us: u64) -> (f64, f64) {
     const PACKETS: u64 = 60;
-    let mut state = AscentState { phase: AscentState::MOVING, base: real(20.0), ..AscentState::NEW };
+    let mut state = AscentState { phase, base: real(20.0), ..AscentState::NEW };
     let mut group = Group { used: 3, ..Group::default() };
     let (begin_us, srtt_us) = (1_000_000, (SRTT.as_nanos() / 1000) as u32);
     let start = PathView { now_us: begin_us, srtt_us, mss: MSS as u32, random: 1, ..PathView::default() };
@@ -249,11 +249,15 @@ fn after_a_burst(controller: &PacedController, slope: f64, late_us: u64) -> (f64
 /// A burst that fills a queue lowers the rate to what the path carried.
 fn bursts(controller: &PacedController) {
     for late_us in [0, 25_000] {
-        let (base, rate) = after_a_burst(controller, 0.6, late_us);
-        assert!((base / (rate / 1.6) - 1.0).abs() < 1e-2, "{base} after {rate}, {late_us} us late");
+        for phase in [AscentState::SLOW_START, AscentState::MOVING] {
+            let (base, rate) = after_a_burst(controller, phase, 0.6, late_us);
+            assert!((base / (rate / 1.6) - 1.0).abs() < 1e-2, "{phase}: {base} after {rate}, {late_us} us late");
+        }
     }
-    assert!((after_a_burst(controller, 0.2, 25_000).0 - 20.0).abs() < 1e-9);
-    assert!((after_a_burst(controller, 3.0, 0).0 - 10.0).abs() < 1e-9);
+    let left = |phase, slope, late_us| after_a_burst(controller, phase, slope, late_us).0;
+    assert!((left(AscentState::MOVING, 0.2, 25_000) - 20.0).abs() < 1e-9);
+    assert!((left(AscentState::SLOW_START, 0.4, 25_000) - 20.0).abs() < 1e-9);
+    assert!((left(AscentState::MOVING, 3.0, 0) - 10.0).abs() < 1e-9);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub enum SlowStart {
 
 /// RTT slope (s/s) from which on a queue grows, and losses are no chance: the rate is a quarter above what the path delivers.
 pub(super) const QUEUE_GROWS: f64 = 0.25;
+/// RTT slope (s/s) of a burst from which on half of slow start's doubling was too much. Less of it may be what suits bursts that a queue holds.
+pub(super) const DOUBLED_TOO_FAR: f64 = 0.5;
 
 impl SlowStart {
     /// Whether chance may explain that an interval had less utility than the one before, so that its rate is tried again.
@@ -103,8 +105,8 @@ pub enum Bursts {
     /// The round of probing begins anew: with bursts shorter than a round none ends, and the rate stays as it is, whatever is lost.
     Ignored,
     /// A probe that was sent at its rate until the application had no more is one, if a shorter one; else it alone is repeated. What was
-    /// cut short and lost more than the utility bears, and than chance explains, or filled a queue outside of slow start, lowers the
-    /// rate to what the path carried.
+    /// cut short and lost more than the utility bears, and than chance explains, or filled a queue (in slow start by half of what it
+    /// sent), lowers the rate to what the path carried.
     Heeded,
 }
 

@@ -90,11 +90,20 @@ impl Ascent {
 
     /// Slow start ends.
     pub(super) fn go_back(&mut self, now: Time, report: &Report<Role>, doubling: Doubling, others: f64) {
-        self.base = self.known_to_fit(report, doubling);
+        self.fall(now, self.known_to_fit(report, doubling), report, others);
+    }
+
+    /// Goes on with probing around a lower rate, from slow start or later.
+    pub(super) fn fall(&mut self, now: Time, base: f64, report: &Report<Role>, others: f64) {
+        let before = match self.phase {
+            Phase::SlowStart(Doubling { rtt, resumed: false, .. }) => rtt,
+            _ => None,
+        };
+        self.base = base;
         self.probe(now, others);
         let only_grew = report.slope >= QUEUE_GROWS && report.loss < TOLERATED_LOSS;
-        if self.config.slow_start == SlowStart::Tolerant && only_grew && !doubling.resumed {
-            self.doubted = doubling.rtt;
+        if self.config.slow_start == SlowStart::Tolerant && only_grew {
+            self.doubted = before;
         }
     }
 

@@ -635,13 +635,24 @@ fn the_rate_falls_to_what_the_path_carried_of_a_burst_that_filled_its_queue() {
     close(fallen(Bursts::Heeded, 3.0).0, 4.0);
     close(fallen(Bursts::Heeded, 0.2).0, 8.0);
     close(fallen(Bursts::Ignored, 0.6).0, 8.0);
-    // Slow start has no rate yet that bursts could keep too high.
-    let mut driver = Driver::new(Config { bursts: Bursts::Heeded, ..config() });
-    driver.slope = 0.6;
+    let in_slow_start = |slope| {
+        let mut driver = Driver::new(Config { bursts: Bursts::Heeded, slow_start: SlowStart::Tolerant, ..config() });
+        driver.round(0.0);
+        driver.slope = slope;
+        let burst = driver.burst();
+        driver.answer(burst, 0.0);
+        driver
+    };
+    let mut driver = in_slow_start(0.6);
+    close(driver.ascent.base, 8.0 / 1.6);
+    driver.slope = 0.0;
     let burst = driver.burst();
     driver.answer(burst, 0.0);
-    close(driver.ascent.base, 4.0);
-    assert!(matches!(driver.ascent.phase, Phase::SlowStart { .. }));
+    assert!(matches!(driver.ascent.phase, Phase::SlowStart(_)), "it has passed: {:?}", driver.ascent.phase);
+    // A queue may hold the burst.
+    let driver = in_slow_start(0.4);
+    close(driver.ascent.base, 8.0);
+    assert!(matches!(driver.ascent.phase, Phase::SlowStart(_)));
 }
 
 #[test]
