@@ -67,11 +67,6 @@ struct ascent {
 	struct report report;
 };
 
-INLINE real real_clamp(real x, real low, real high)
-{
-	return real_min(real_max(x, low), high);
-}
-
 /* Opens an interval. MPCC s5.2, "rate-publication points": the rate is published as it begins. */
 SHARED u32 ascent_begin(struct ascent *ascent, const struct path_view *path, u32 index, real rate)
 {

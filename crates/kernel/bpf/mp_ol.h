@@ -96,11 +96,6 @@ struct mp_ol {
 
 typedef struct mp_ol paced_state;
 
-INLINE real real_clamp(real x, real low, real high)
-{
-	return real_min(real_max(x, low), high);
-}
-
 /* MP-OL eq. 8, the own part: x^0.9 - b x L - c x dRTT/dt. */
 INLINE struct sreal utility_of(const struct report *report)
 {

@@ -139,6 +139,11 @@ INLINE real real_max(real a, real b)
 	return a > b ? a : b;
 }
 
+INLINE real real_clamp(real x, real low, real high)
+{
+	return real_min(real_max(x, low), high);
+}
+
 /* a * 2^by. */
 INLINE real real_shift(real a, s32 by)
 {

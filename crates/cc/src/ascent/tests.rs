@@ -340,7 +340,9 @@ fn slow_start_goes_on_once_if_what_ended_it_has_passed() {
         driver.queue = queue;
         let probed = driver.round(loss);
         let resumed = matches!(driver.ascent.phase, Phase::SlowStart(_));
-        close(driver.ascent.rate, if resumed { 2.0 * probed } else { driver.ascent.rate });
+        if resumed {
+            close(driver.ascent.rate, 2.0 * probed);
+        }
         resumed
     };
     let mut driver = doubted(SlowStart::Tolerant, 0.0);
