@@ -400,7 +400,7 @@ impl Ascent {
     fn distance(&self, others: f64) -> f64 {
         let distance = self.config.omega * (self.base + others);
         match self.config.low {
-            Low::Near => distance.min(self.base / 2.0),
+            Low::Near => distance.min(self.base * config::NEAR),
             Low::Half | Low::Least => distance,
         }
     }

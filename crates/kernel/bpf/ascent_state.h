@@ -102,21 +102,20 @@ SHARED u32 ascent_begin_probe(struct ascent *ascent, const struct path_view *pat
 /* Begins a probing round around the base rate. */
 SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
 {
-	real omega, half, least;
+	real omega, least;
 
 	if (!ascent || !path)
 		return 0;
 	least = real_of_ppm(tunables.min_rate_ppm);
 	ascent->base = real_max(ascent->base, least);
-	half = real_shift(ascent->base, -1);
 	/* MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give. */
 	omega = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.omega_ppm));
 	if (tunables.low == LOW_NEAR)
-		omega = real_min(omega, half);
+		omega = real_min(omega, real_shift(ascent->base, NEAR_SHIFT));
 	ascent->others = others;
 	ascent->low = real_max(real_sub(ascent->base, omega), least);
 	if (tunables.low == LOW_HALF)
-		ascent->low = real_max(ascent->low, half);
+		ascent->low = real_max(ascent->low, real_shift(ascent->base, -1));
 	ascent->high = real_min(real_add(ascent->base, omega), MAX_RATE);
 	/* Within each pair the order is random, so that a trend of the path does not always favour one side. */
 	ascent->highs = (path->random & 1 ? 1 : 2) | (path->random & 2 ? 4 : 8);

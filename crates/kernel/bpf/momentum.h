@@ -121,7 +121,7 @@ SHARED real momentum_step(struct momentum *momentum, s32 direction, real gradien
 	/* The release's order: the smallest step may exceed the bound. */
 	wanted = real_max(momentum_bounded(momentum, wanted, total, goes_on), real_of_ppm(tunables.min_step_ppm));
 	/* At most half of the own rate, so that rates stay positive (MPCC's release). */
-	return real_min(wanted, real_shift(own, -1));
+	return real_min(wanted, real_shift(own, tunables.low == LOW_NEAR && direction < 0 ? NEAR_SHIFT : -1));
 }
 
 #endif

@@ -104,7 +104,7 @@ fn what_is_lost_again_does_not_stall_a_sender_that_lives_with_loss() {
 
 /// MPCC s5.2 tries a slow path at its rate and 5% of the connection's, and the connection waits for what is lost there.
 #[test]
-fn a_slow_path_beside_a_fast_one_costs_less_where_it_is_probed_within_half_of_its_rate() {
+fn a_slow_path_beside_a_fast_one_costs_less_where_it_is_probed_near_its_rate() {
     let network = link("fast", "100Mbit", "15ms", "375kB", "") + &link("slow", "1Mbit", "150ms", "100kB", "");
     let goodput = |low: &str, seed: u64| {
         let cc = format!("mpcc-latency:low={low}");
@@ -114,6 +114,18 @@ fn a_slow_path_beside_a_fast_one_costs_less_where_it_is_probed_within_half_of_it
     for seed in 1..4 {
         let (near, least) = (goodput("near", seed), goodput("least", seed));
         assert!(near > 1.5 * least, "seed {seed}: {near} and {least} bit/s");
+    }
+}
+
+/// Where the higher rate of a round is too much for the path, the subflow stays that far below what the path carries.
+#[test]
+fn a_slow_path_beside_a_fast_one_is_used_where_it_is_probed_near_its_rate() {
+    let network = link("fast", "160Mbit", "10ms", "400kB", "") + &link("slow", "24Mbit", "20ms", "120kB", "");
+    let flow = tcp("mp", "mpcc-latency:low=near", &["fast", "slow"], "");
+    for seed in 1..4 {
+        let report = simulate(&format!("duration = \"20s\"\nwarmup = \"5s\"\n{network}{flow}"), seed);
+        let slow = report.connections[0].subflows[1].delivered_bps;
+        assert!(slow > 0.8 * 24e6, "seed {seed}: {slow} bit/s");
     }
 }
 

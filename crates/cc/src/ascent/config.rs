@@ -53,10 +53,14 @@ pub enum Low {
     Least,
     /// Half of the own rate at least, the most that a step takes away, and the own one with the distance.
     Half,
-    /// Half of the own rate less and more, the most that a step changes it: with the distance, 1 Mbit/s beside 100 tries 6, of which
-    /// five are lost.
+    /// A quarter of the own rate less and more, [`NEAR`], and a step takes no more than that away. With the distance, 1 Mbit/s beside 100
+    /// tries 6, of which five are lost; and where the higher rate is too much the own one falls, so that it stays a distance
+    /// below what the path carries.
     Near,
 }
+
+/// The share of its own rate by which a subflow probes at most, and by which a step lowers it at most ([`Low::Near`]).
+pub(super) const NEAR: f64 = 0.25;
 
 /// Which rate is kept when moving ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +230,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 23] {
             "low",
             "least",
             "least, half or near",
-            "a subflow slower than the distance probes down to the smallest rate, to half of its own, or half of its own either way",
+            "a subflow slower than the distance probes down to the smallest rate or half of its own; near: at most a quarter of its own either way",
         ),
         row("theta", "1", "a number from 0.001 to 1000", "step in Mbit/s per unit of gradient (Vivace s4.3)"),
         row("steps", own.steps, "release or paper", "amplifier and bound of MPCC's release, or of Vivace s4.3"),

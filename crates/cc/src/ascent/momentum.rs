@@ -1,6 +1,6 @@
 //! How large the steps of the ascent are (MPCC s5.2, Vivace s4.3): an amplifier and a bound that grow while the direction stays.
 
-use super::config::{Config, Steps};
+use super::config::{Config, Low, NEAR, Steps};
 
 /// A step is at most this share of the own rate, so that rates stay positive (MPCC's release).
 const MAX_STEP: f64 = 0.5;
@@ -56,8 +56,9 @@ impl Momentum {
         }
         self.direction = Some(gradient.signum());
         let wanted = config.theta * gradient.abs() * self.amplified(config.steps, goes_on);
+        let share = if config.low == Low::Near && gradient < 0.0 { NEAR } else { MAX_STEP };
         // The release's order: the smallest step may exceed the bound.
-        let size = self.bounded(config, wanted, total, goes_on).max(config.min_step).min(MAX_STEP * own);
+        let size = self.bounded(config, wanted, total, goes_on).max(config.min_step).min(share * own);
         size.copysign(gradient)
     }
 
@@ -144,6 +145,11 @@ mod tests {
         close(momentum.step(&config, -8.0, 2.0, 4.0), -0.5);
         close(momentum.step(&config, 4.0, 5.0, 100.0), 2.5);
         close(momentum.step(&config, 0.01, 0.4, 100.0), 0.2);
+        // Down by a quarter at most where a subflow probes no farther than that, and up as before.
+        let near = Config { low: Low::Near, ..config };
+        close(momentum.step(&near, -8.0, 2.0, 100.0), -0.5);
+        close(momentum.step(&near, -8.0, 16.0, 100.0), -4.0);
+        close(momentum.step(&near, 8.0, 2.0, 100.0), 1.0);
     }
 
     #[test]

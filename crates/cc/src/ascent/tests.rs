@@ -153,16 +153,16 @@ fn a_slow_subflow_has_no_rate_so_far_below_its_own() {
         close(low, expected.0);
         close(high, expected.1);
     };
-    // The distance is 5.05 Mbit/s of 101, 5.5 of 110.
+    // The distance is 5.05 Mbit/s of 101, 5.5 of 110, 6 of 120 and 6.5 of 130.
     close(probes(Low::Least, 1.0), (0.2, 6.05));
     close(probes(Low::Half, 1.0), (0.5, 6.05));
     close(probes(Low::Half, 0.3), (0.2, 5.315));
     close(probes(Low::Half, 10.0), (5.0, 15.5));
     close(probes(Low::Half, 20.0), (14.0, 26.0));
-    close(probes(Low::Near, 1.0), (0.5, 1.5));
-    close(probes(Low::Near, 0.3), (0.2, 0.45));
-    close(probes(Low::Near, 10.0), (5.0, 15.0));
-    close(probes(Low::Near, 20.0), (14.0, 26.0));
+    close(probes(Low::Near, 1.0), (0.75, 1.25));
+    close(probes(Low::Near, 0.24), (0.2, 0.3));
+    close(probes(Low::Near, 20.0), (15.0, 25.0));
+    close(probes(Low::Near, 30.0), (23.5, 36.5));
 }
 
 #[test]
