@@ -53,7 +53,7 @@ pub enum Low {
     Least,
     /// Half of the own rate at least, the most that a step takes away, and the own one with the distance.
     Half,
-    /// A quarter of the own rate less and more, [`NEAR`], and a step takes no more than that away. With the distance, 1 Mbit/s beside 100
+    /// A quarter of the own rate less and more, and a step takes no more than that away. With the distance, 1 Mbit/s beside 100
     /// tries 6, of which five are lost; and where the higher rate is too much the own one falls, so that it stays a distance
     /// below what the path carries.
     Near,
