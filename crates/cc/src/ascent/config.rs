@@ -45,16 +45,16 @@ impl SlowStart {
     }
 }
 
-/// What a subflow probes that is slower than the probing distance, so that there is no rate so far below its own: MPCC says nothing of
-/// it, and its release probes two higher rates.
+/// What a slow subflow of a fast connection probes. If it is slower than the probing distance there is no rate so far below its own:
+/// MPCC says nothing of it, and its release probes two higher rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Low {
     /// The smallest rate, and the own one with the distance.
     Least,
     /// Half of the own rate at least, the most that a step takes away, and the own one with the distance.
     Half,
-    /// A quarter of the own rate less and more, and a step takes no more than that away. With the distance, 1 Mbit/s beside 100
-    /// tries 6, of which five are lost; and where the higher rate is too much the own one falls, so that it stays a distance
+    /// At most a quarter of the own rate less and more, and a step takes no more than that away. With the distance, 1 Mbit/s beside
+    /// 100 tries 6, of which five are lost; and where the higher rate is too much the own one falls, so that it stays a distance
     /// below what the path carries.
     Near,
 }
