@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use manypath_core::ParseUnitError;
 use manypath_quic::{Connection, ConnectionStats, Server, TransportConfig};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -40,7 +41,7 @@ const SERVERS: [&str; 5] = ["listen", "cert", "key", "state", "no_choice"];
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("role").required(true).args(["server", "connect"])),
-    after_help = "Examples:\n  manypath perf -s\n  manypath perf -c 192.0.2.7 --pin FINGERPRINT -t 20s\n  \
+    after_help = "Examples:\n  manypath perf -s\n  manypath perf -c 192.0.2.7 --pin FINGERPRINT -t 20\n  \
                   manypath perf -c 192.0.2.7 --pin FINGERPRINT -R -P 4 --path wlan0 --path wwan0 --cc mpcc-loss"
 )]
 pub(crate) struct Args {
@@ -52,13 +53,13 @@ pub(crate) struct Args {
     #[arg(short, long = "client", value_name = "HOST[:PORT]", id = "connect", conflicts_with_all = SERVERS)]
     client: Option<Host>,
 
-    /// How long to send, an hour at most
+    /// How long to send, an hour at most; a number alone is of seconds, as for iperf3
     #[arg(
         short,
         long,
         value_name = "DURATION",
         default_value = "10s",
-        value_parser = parse_duration,
+        value_parser = parse_seconds,
         allow_hyphen_values = true
     )]
     time: Duration,
@@ -78,19 +79,19 @@ pub(crate) struct Args {
     #[arg(short = 'R', long)]
     reverse: bool,
 
-    /// The time between two reports, 10ms at least
+    /// The time between two reports, 10ms at least; a number alone is of seconds
     #[arg(
         short,
         long,
         value_name = "DURATION",
         default_value = "1s",
-        value_parser = parse_duration,
+        value_parser = parse_seconds,
         allow_hyphen_values = true
     )]
     interval: Duration,
 
     /// Print the outcome as JSON
-    #[arg(long)]
+    #[arg(short = 'J', long)]
     json: bool,
 
     #[command(flatten)]
@@ -104,6 +105,15 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     trace: TraceArgs,
+}
+
+/// As [`parse_duration`], but a number alone is of seconds: who comes from iperf3 types `-t 20`.
+fn parse_seconds(text: &str) -> Result<Duration, ParseUnitError> {
+    if text.ends_with(|last: char| last.is_ascii_digit()) {
+        parse_duration(&format!("{text}s"))
+    } else {
+        parse_duration(text)
+    }
 }
 
 /// The JSON output.
@@ -444,6 +454,16 @@ pub(crate) async fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_alone_is_of_seconds() {
+        assert_eq!(parse_seconds("20").unwrap(), Duration::from_secs(20));
+        assert_eq!(parse_seconds("0.5").unwrap(), Duration::from_millis(500));
+        assert_eq!(parse_seconds("500ms").unwrap(), Duration::from_millis(500));
+        for bad in ["", "-3", "s", "5m"] {
+            assert!(parse_seconds(bad).is_err(), "{bad}");
+        }
+    }
 
     #[tokio::test]
     async fn a_measurement_counts_what_arrives() {
