@@ -105,11 +105,14 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
     manypath_sched::create(&spec).map(|_| spec)
 }
 
-/// What real connections have in place of MPCC's defaults, where a controller has the parameter. Its slow start tolerates chance
-/// losses: the paper's rule takes one or two for the end of a path's capacity (docs/decisions/slow-start.md). An overload is braked: the
-/// paper's steps take half a minute down to a path that has come back thin. A queue that grows tells what losses tell too late where
-/// it is deep. Bursts shorter than a round of probing would keep their rate for good. And a slow path is probed by half of its rate at
-/// most: by the paper's share of the connection's rate, most of what is tried is lost (all four: docs/decisions/overload.md).
+/// What real connections have in place of MPCC's defaults, where a controller has the parameter. Each has a page in docs/decisions/.
+///
+/// * Slow start tolerates chance losses: the paper's rule takes one or two for the end of a path's capacity (slow-start.md).
+/// * An overload is braked: the paper's steps take half a minute down to a path that has come back thin (overload.md).
+/// * A queue that grows is heeded: it tells what losses tell too late where it is deep (deep-queue.md).
+/// * So are bursts: those shorter than a round of probing would keep their rate for good (bursts.md).
+/// * A slow path is probed by a quarter of its rate at most: by the paper's share of the connection's rate, most of what is tried is lost
+///   (slow-beside-fast.md).
 const FOR_REAL_PATHS: [(&str, &str); 5] =
     [("slow-start", "tolerant"), ("brake", "any"), ("queue", "heeded"), ("bursts", "heeded"), ("low", "near")];
 

@@ -20,8 +20,8 @@
  *
  * The longer nothing is heard after a timeout, the more the rate falls: what a path that has become thin loses, TCP must send over it again.
  *
- * A subflow slower than the probing distance tries half of its rate less and more. What it tries with the distance is lost for the most
- * part, and sent again on this path, for which the whole connection waits (docs/decisions/overload.md). And at the smallest rate, which Rust's
+ * A subflow slower than the probing distance tries a quarter of its rate less and more. What it tries with the distance is lost for the most
+ * part, and sent again on this path, for which the whole connection waits (docs/decisions/slow-beside-fast.md). And at the smallest rate, which Rust's
  * tries as well, the up to 64 KB that the kernel's scheduler hands to any subflow that has nothing waiting take 2.6 s.
  */
 TUNABLES = {
