@@ -282,18 +282,35 @@ INLINE struct mp_connection *connection_of(const struct subflow *subflow)
  * Bounds what waits in a subflow, once it carries data: only then is it all set up. Multipath TCP keeps what a program asks for to the
  * connection, and from 6.7 on sets each subflow's bound to the largest number, again whenever it passes options on.
  */
-INLINE void bound_unsent(struct sock *sk, struct subflow *subflow, u64 window)
+INLINE void bound_unsent(struct sock *sk, struct subflow *subflow, u32 most)
 {
-	const struct tcp_sock *tp = (struct tcp_sock *)sk;
-	const struct mp_connection *connection = connection_of(subflow);
-	u32 held = tp->notsent_lowat;
+	u32 held = ((struct tcp_sock *)sk)->notsent_lowat;
 
 	/* What a program has asked for stays. */
 	if (held != 0 && held != (u32)-1 && held != subflow->unsent)
 		return;
-	subflow->unsent = (u32)most_unsent(window, least_round_trip(tp), connection ? longest_round_trip(connection) : 0);
-	if (held != subflow->unsent)
+	subflow->unsent = most;
+	if (held != most)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &subflow->unsent, sizeof(subflow->unsent));
+}
+
+/* The bound of a subflow with this window, in bytes. */
+INLINE void bound_by_window(struct sock *sk, struct subflow *subflow, u64 window)
+{
+	const struct mp_connection *connection = connection_of(subflow);
+	u64 longest_us = connection ? longest_round_trip(connection) : 0;
+
+	bound_unsent(sk, subflow, (u32)most_unsent(window, least_round_trip((struct tcp_sock *)sk), longest_us));
+}
+
+/* The bound of a subflow with a rate of its own. One that has never been thin is left as it is. */
+INLINE void bound_by_rate(struct sock *sk, struct subflow *subflow)
+{
+	const struct mp_connection *connection = connection_of(subflow);
+	u32 most = connection ? most_unsent_of_rate(connection, subflow->place) : UNBOUNDED;
+
+	if (most != UNBOUNDED || subflow->unsent)
+		bound_unsent(sk, subflow, most);
 }
 
 SEC("struct_ops/sndbuf_expand")

@@ -55,6 +55,42 @@ INLINE u64 most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 	return most > LEAST_UNSENT ? most : LEAST_UNSENT;
 }
 
+/* A subflow is thin that has less than this part of its connection's rate. */
+#define THIN 5
+/* Any amount may wait. */
+#define UNBOUNDED ((u32)-1)
+
+/*
+ * Bytes that may wait unsent in a subflow whose rate its controller sets; UNBOUNDED unless it is thin. Others that run dry for a moment are made to
+ * probe for a lost tail, repetitions which count as losses.
+ *
+ * The scheduler hands a subflow 64 KB as soon as it would be through with what it holds before the others. A thin one needs so long for them
+ * that the connection runs out of send buffer and waits. So it is given little; but as much as lasts, with what is in flight, for two round trips of
+ * the others: as long as it is the soonest and full, they are handed nothing.
+ */
+INLINE u32 most_unsent_of_rate(const struct mp_connection *connection, u32 own)
+{
+	const struct mp_info *info = &connection->info[own & (MP_SUBFLOWS - 1)];
+	u64 total = 0, others_us = 0, most;
+	u32 place;
+
+	for (place = 0; place < MP_SUBFLOWS; place++) {
+		const struct mp_info *other = &connection->info[place];
+
+		if (!other->family || !is_busy(&connection->group, place))
+			continue;
+		total += other->rate;
+		if (place != own && other->srtt_us > others_us)
+			others_us = other->srtt_us;
+	}
+	if (info->rate >= total / THIN)
+		return UNBOUNDED;
+	most = 2 * others_us > info->min_rtt_us ? info->rate * ((2 * others_us - info->min_rtt_us) / 1000) / 1000 : 0;
+	if (most > MOST_BUFFERED)
+		most = MOST_BUFFERED;
+	return most > LEAST_UNSENT ? (u32)most : LEAST_UNSENT;
+}
+
 /* Microseconds until a subflow has delivered what it was handed. */
 INLINE u64 time_to_deliver(const struct mp_info *info, u64 longest_us)
 {

@@ -70,6 +70,19 @@ u64 host_most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 	return most_unsent(window, rtt_us, longest_us);
 }
 
+/* What may wait unsent in the first subflow, by the rates and round trips of all, those that carry something by the bits of `busy`. */
+u32 host_unsent_of_rate(const u64 rate[MP_SUBFLOWS], const u32 rtt_us[MP_SUBFLOWS], u32 busy)
+{
+	struct mp_connection connection = { .group.busy = busy };
+	u32 place;
+
+	for (place = 0; place < MP_SUBFLOWS; place++)
+		if (rate[place])
+			connection.info[place] = (struct mp_info){ .family = 2, .rate = rate[place], .srtt_us = rtt_us[place],
+								   .min_rtt_us = rtt_us[place] };
+	return most_unsent_of_rate(&connection, 0);
+}
+
 /* The longest of these round trips, smoothed and least, of the subflows that carry something by the bits of `busy`; and how many windows the
  * first one's send buffer holds, where all windows are of `cwnd` packets of 1000 bytes. */
 u64 host_holding(const u32 rtt_us[MP_SUBFLOWS], u32 busy, u32 cwnd, u32 *buffers)

@@ -56,10 +56,7 @@ typedef struct ascent paced_state;
 #define PUBLISHED 0
 /* The window in multiples of rate times round-trip time (MPCC's release): pacing limits sending, not the window. */
 #define WINDOW_GAIN 2
-/*
- * Whether the window may fall to little at once, so that what waits unsent must be bounded. Rates change by some per cent an interval;
- * and a bounded subflow that runs dry is made to probe for a lost tail, repetitions which count as losses.
- */
+/* Whether the window may fall to little at once, so that what waits unsent must be bounded by it. Rates change by some per cent an interval. */
 #define PACED_MAY_FALL 0
 
 INLINE real mpcc_others(const struct mp_group *group, u32 own)

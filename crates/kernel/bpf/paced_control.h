@@ -193,8 +193,10 @@ void BPF_PROG(cong_control, struct sock *sk)
 	count_intervals(&subflow->own);
 	limit(sk, &subflow->own);
 	if (place.info && path->now_us - place.info->updated_us > INFO_INTERVAL) {
-		if (subflow->unsent)
-			bound_unsent(sk, subflow, paced_window(&subflow->own.state, path) * path->mss);
+		if (!PACED_MAY_FALL)
+			bound_by_rate(sk, subflow);
+		else if (subflow->unsent)
+			bound_by_window(sk, subflow, paced_window(&subflow->own.state, path) * path->mss);
 		show(sk, &subflow->own.state, place.info);
 	}
 }
@@ -222,7 +224,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 		paced_on_loss(&subflow->own.state, place.group, place.own);
 		/* Before any loss there is no window to fall. From here on the bound follows it. */
 		if (place.info && PACED_MAY_FALL)
-			bound_unsent(sk, subflow, 0);
+			bound_by_window(sk, subflow, 0);
 	}
 	count(MP_COUNT_LOSSES);
 	return subflow ? ((struct tcp_sock *)sk)->snd_ssthresh : reno_threshold((struct tcp_sock *)sk);

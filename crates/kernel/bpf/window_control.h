@@ -159,7 +159,7 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	tp->snd_cwnd = scope.socket.cwnd;
 	tp->snd_ssthresh = scope.socket.ssthresh;
 	if (scope.info && tp->tcp_mstamp - scope.info->updated_us > INFO_INTERVAL) {
-		bound_unsent(sk, subflow, (u64)tp->snd_cwnd * tp->mss_cache);
+		bound_by_window(sk, subflow, (u64)tp->snd_cwnd * tp->mss_cache);
 		spread(sk);
 		take_weight(subflow, &scope);
 		show(sk, &scope, in_slow_start(&scope.step) ? MP_SLOW_START : MP_AVOIDANCE);
