@@ -55,37 +55,40 @@ INLINE u64 most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 	return most > LEAST_UNSENT ? most : LEAST_UNSENT;
 }
 
-/* A subflow is thin that has less than this part of its connection's rate. */
-#define THIN 5
+/* Milliseconds for which what waits in a subflow with a rate of its own lasts at least. */
+#define LEAST_AHEAD 100
 /* Any amount may wait. */
 #define UNBOUNDED ((u32)-1)
 
 /*
- * Bytes that may wait unsent in a subflow whose rate its controller sets; UNBOUNDED unless it is thin. Others that run dry for a moment are made to
- * probe for a lost tail, repetitions which count as losses.
+ * Bytes that may wait unsent in a subflow whose rate its controller sets; UNBOUNDED where it has half of the rate of the fastest.
  *
- * The scheduler hands a subflow 64 KB as soon as it would be through with what it holds before the others. A thin one needs so long for them
- * that the connection runs out of send buffer and waits. So it is given little; but as much as lasts, with what is in flight, for two round trips of
- * the others: as long as it is the soonest and full, they are handed nothing.
+ * The scheduler hands a subflow 64 KB as soon as it would be through with what it holds before the others. A slow one needs so long for them
+ * that the connection runs out of send buffer and waits. So no more waits than lasts for three round trips of the others, less what is in flight:
+ * others hold a round trip of what is in flight, one of what is acknowledged selectively, and something unsent, and as long as the soonest is
+ * full they are handed nothing. A subflow that runs dry is made to probe for a lost tail, repetitions which count as losses.
  */
 INLINE u32 most_unsent_of_rate(const struct mp_connection *connection, u32 own)
 {
 	const struct mp_info *info = &connection->info[own & (MP_SUBFLOWS - 1)];
-	u64 total = 0, others_us = 0, most;
+	u64 fastest = 0, others_us = 0, ahead = LEAST_AHEAD, most;
 	u32 place;
 
 	for (place = 0; place < MP_SUBFLOWS; place++) {
 		const struct mp_info *other = &connection->info[place];
 
-		if (!other->family || !is_busy(&connection->group, place))
+		if (place == own || !other->family || !is_busy(&connection->group, place))
 			continue;
-		total += other->rate;
-		if (place != own && other->srtt_us > others_us)
+		if (other->rate > fastest)
+			fastest = other->rate;
+		if (other->srtt_us > others_us)
 			others_us = other->srtt_us;
 	}
-	if (info->rate >= total / THIN)
+	if (info->rate >= fastest / 2)
 		return UNBOUNDED;
-	most = 2 * others_us > info->min_rtt_us ? info->rate * ((2 * others_us - info->min_rtt_us) / 1000) / 1000 : 0;
+	if (3 * others_us > info->min_rtt_us + 1000 * LEAST_AHEAD)
+		ahead = (3 * others_us - info->min_rtt_us) / 1000;
+	most = info->rate * ahead / 1000;
 	if (most > MOST_BUFFERED)
 		most = MOST_BUFFERED;
 	return most > LEAST_UNSENT ? (u32)most : LEAST_UNSENT;

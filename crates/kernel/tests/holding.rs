@@ -45,21 +45,28 @@ fn unsent_of_rate(subflows: &[(u64, u32)], busy: u32) -> u32 {
 }
 
 #[test]
-fn little_waits_unsent_in_a_thin_subflow() {
-    let (thin, thick) = ((125_000, 300_000), (12_500_000, 60_000));
-    assert_eq!(unsent_of_rate(&[thin, thick], 0b11), 16_384);
-    // With a short round trip: what lasts, with what is in flight, for two round trips of the other. 125 bytes a millisecond for 390.
-    assert_eq!(unsent_of_rate(&[(125_000, 10_000), (12_500_000, 200_000)], 0b11), 48_750);
-    // Two minutes at a terabit a second beside a million of them.
-    let most = unsent_of_rate(&[(125_000_000_000, 1), (125_000_000_000_000_000, 60_000_000)], 0b11);
-    assert_eq!(most, 1 << 29);
+fn what_waits_in_a_slow_paced_subflow_lasts_for_three_round_trips_of_the_others() {
+    // One of its own is in flight: 125 bytes a millisecond for 590.
+    assert_eq!(unsent_of_rate(&[(125_000, 10_000), (12_500_000, 200_000)], 0b11), 73_750);
+    // The longest counts, of those that carry something.
+    let three = [(125_000, 10_000), (12_500_000, 200_000), (125_000, 400_000)];
+    assert_eq!(unsent_of_rate(&three, 0b111), 148_750);
+    assert_eq!(unsent_of_rate(&three, 0b011), 73_750);
 }
 
 #[test]
-fn a_subflow_with_a_fifth_of_the_rate_is_not_thin() {
-    assert_eq!(unsent_of_rate(&[(999_999, 30_000), (4_000_001, 30_000)], 0b11), 29_999);
-    assert_eq!(unsent_of_rate(&[(1_000_000, 30_000), (4_000_000, 30_000)], 0b11), u32::MAX);
-    // Nor is one beside others that carry nothing, or alone.
+fn what_waits_in_a_slow_paced_subflow_lasts_for_a_tenth_of_a_second_and_is_16_kilobytes_at_least() {
+    assert_eq!(unsent_of_rate(&[(500_000, 80_000), (12_500_000, 30_000)], 0b11), 50_000);
+    assert_eq!(unsent_of_rate(&[(125_000, 300_000), (12_500_000, 30_000)], 0b11), 16_384);
+    // A terabit a second, beside two minutes: nothing overflows.
+    assert_eq!(unsent_of_rate(&[(125_000_000_000, 1), (1_000_000_000_000, 120_000_000)], 0b11), 1 << 29);
+}
+
+#[test]
+fn a_paced_subflow_that_is_not_slow_has_no_bound() {
+    assert_eq!(unsent_of_rate(&[(1_000_000, 30_000), (2_000_002, 30_000)], 0b11), 100_000);
+    assert_eq!(unsent_of_rate(&[(1_000_000, 30_000), (2_000_000, 30_000)], 0b11), u32::MAX);
+    // Nor one beside others that carry nothing, or alone.
     assert_eq!(unsent_of_rate(&[(125_000, 30_000), (12_500_000, 30_000)], 0b01), u32::MAX);
     assert_eq!(unsent_of_rate(&[(125_000, 30_000)], 0b1), u32::MAX);
 }

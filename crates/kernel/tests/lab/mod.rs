@@ -59,29 +59,34 @@ pub fn link_and_backup(more: &str) -> TunLinks {
 
 /// One link, described by its table.
 pub fn one_link(table: &str) -> TunLinks {
-    let text = format!(
-        "duration = \"10s\"\n[[link]]\nname = \"link\"\n{table}\n\
-        [[connection]]\nname = \"c\"\ncc = \"reno\"\n[[connection.path]]\nroute = [\"link\"]\n"
-    );
-    let scenario = manypath_scenario::parse(&text, "test.toml", Path::new(".")).unwrap();
-    TunLinks::start(&TunConfig::from_scenario(&scenario, 7).unwrap()).unwrap()
+    TunLinks::start(&separate(&[table])).unwrap()
+}
+
+/// A link of 50 Mbit/s and 20 ms, and one of 3 Mbit/s and 80 ms.
+pub fn fast_and_slow_link() -> TunLinks {
+    let fast = format!("{FAST}\nqueue = \"120KB\"");
+    TunLinks::start(&separate(&[&fast, "rate = \"3Mbit\"\ndelay = \"40ms\"\nqueue = \"30KB\""])).unwrap()
 }
 
 const FAST: &str = "rate = \"50Mbit\"\ndelay = \"10ms\"";
 const SLOW: &str = "rate = \"5Mbit\"\ndelay = \"100ms\"";
 
 fn links([first, second]: [&str; 2], speed: &str, more: &str, backup: bool) -> TunLinks {
-    let text = format!(
-        "duration = \"10s\"\n\
-        [[link]]\nname = \"link1\"\n{speed}\nqueue = \"{first}\"\n{more}\n\
-        [[link]]\nname = \"link2\"\n{speed}\nqueue = \"{second}\"\n\
-        [[connection]]\nname = \"c\"\ncc = \"reno\"\n\
-        [[connection.path]]\nroute = [\"link1\"]\n[[connection.path]]\nroute = [\"link2\"]\n"
-    );
-    let scenario = manypath_scenario::parse(&text, "test.toml", Path::new(".")).unwrap();
-    let mut config = TunConfig::from_scenario(&scenario, 7).unwrap();
+    let first = format!("{speed}\nqueue = \"{first}\"\n{more}");
+    let second = format!("{speed}\nqueue = \"{second}\"");
+    let mut config = separate(&[&first, &second]);
     config.paths[1].backup = backup;
     TunLinks::start(&config).unwrap()
+}
+
+/// A path for each link, described by its table.
+fn separate(tables: &[&str]) -> TunConfig {
+    let links = (1..).zip(tables).map(|(at, table)| format!("[[link]]\nname = \"link{at}\"\n{table}\n"));
+    let paths = (1..=tables.len()).map(|at| format!("[[connection.path]]\nroute = [\"link{at}\"]\n"));
+    let (links, paths) = (links.collect::<String>(), paths.collect::<String>());
+    let text = format!("duration = \"10s\"\n{links}[[connection]]\nname = \"c\"\ncc = \"reno\"\n{paths}");
+    let scenario = manypath_scenario::parse(&text, "test.toml", Path::new(".")).unwrap();
+    TunConfig::from_scenario(&scenario, 7).unwrap()
 }
 
 /// A controller in the kernel, unloaded when dropped.
