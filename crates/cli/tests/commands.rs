@@ -40,9 +40,11 @@ fn help_has_examples_and_mistakes_are_errors() {
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{args:?}");
     }
     let target_rate = ["kernel", "target-rate", "1Mbit", "--cheap", "a", "--dear", "b"];
-    for args in [&["perf", "-c", "h", "--time", "5"][..], &[&target_rate[..], &["--epoch", "5"]].concat()] {
+    for args in [&["perf", "-c", "h", "--timeout", "5"][..], &[&target_rate[..], &["--epoch", "5"]].concat()] {
         run(args).fails_with(&["'5' has no unit: write 5s"]);
     }
+    // As for iperf3: what is missing is another thing.
+    run(["perf", "-c", "h", "-t", "5", "-i", "0.5"]).fails_with(&["how to trust h:4433 is not said"]);
     for option in ["--time", "--interval", "--timeout"] {
         run(["perf", "-c", "h", option, "-1s"])
             .fails_with(&["'-1s' is out of range: a duration is finite, not negative"]);
