@@ -303,7 +303,7 @@ INLINE void bound_by_window(struct sock *sk, struct subflow *subflow, u64 window
 	bound_unsent(sk, subflow, (u32)most_unsent(window, least_round_trip((struct tcp_sock *)sk), longest_us));
 }
 
-/* The bound of a subflow with a rate of its own. One that has never been thin is left as it is. */
+/* The bound of a subflow with a rate of its own. One that has never been slow is left as it is. */
 INLINE void bound_by_rate(struct sock *sk, struct subflow *subflow)
 {
 	const struct mp_connection *connection = connection_of(subflow);
