@@ -41,6 +41,14 @@ INLINE u64 longest_round_trip(const struct mp_connection *connection)
 	return longest;
 }
 
+/* What may wait is at least LEAST_UNSENT, and nothing that overflows. */
+INLINE u64 within_limits(u64 most)
+{
+	if (most > MOST_BUFFERED)
+		most = MOST_BUFFERED;
+	return most > LEAST_UNSENT ? most : LEAST_UNSENT;
+}
+
 /*
  * Bytes that may wait unsent in a subflow: what it sends in the connection's longest round trip. The kernel's scheduler takes the subflow
  * that has sent and seen acknowledged soonest what it holds, and hands nothing to any while that one is full. One of a long round trip
@@ -48,11 +56,7 @@ INLINE u64 longest_round_trip(const struct mp_connection *connection)
  */
 INLINE u64 most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 {
-	u64 most = longest_us > rtt_us && rtt_us ? window * longest_us / rtt_us : window;
-
-	if (most > MOST_BUFFERED)
-		most = MOST_BUFFERED;
-	return most > LEAST_UNSENT ? most : LEAST_UNSENT;
+	return within_limits(longest_us > rtt_us && rtt_us ? window * longest_us / rtt_us : window);
 }
 
 /* Milliseconds for which what waits in a subflow with a rate of its own lasts at least. */
@@ -71,7 +75,7 @@ INLINE u64 most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 INLINE u32 most_unsent_of_rate(const struct mp_connection *connection, u32 own)
 {
 	const struct mp_info *info = &connection->info[own & (MP_SUBFLOWS - 1)];
-	u64 fastest = 0, others_us = 0, ahead = LEAST_AHEAD, most;
+	u64 fastest = 0, others_us = 0, ahead = LEAST_AHEAD;
 	u32 place;
 
 	for (place = 0; place < MP_SUBFLOWS; place++) {
@@ -88,10 +92,7 @@ INLINE u32 most_unsent_of_rate(const struct mp_connection *connection, u32 own)
 		return UNBOUNDED;
 	if (3 * others_us > info->min_rtt_us + 1000 * LEAST_AHEAD)
 		ahead = (3 * others_us - info->min_rtt_us) / 1000;
-	most = info->rate * ahead / 1000;
-	if (most > MOST_BUFFERED)
-		most = MOST_BUFFERED;
-	return most > LEAST_UNSENT ? (u32)most : LEAST_UNSENT;
+	return (u32)within_limits(info->rate * ahead / 1000);
 }
 
 /* Microseconds until a subflow has delivered what it was handed. */

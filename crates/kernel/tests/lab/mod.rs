@@ -5,6 +5,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -20,7 +21,17 @@ const PORT: u16 = 5000;
 
 /// Whether this machine cannot run these tests, and why, printed. Where `tools/test.sh` lets nothing be skipped, that is a failure.
 pub fn is_hindered() -> bool {
-    if let Some(why) = obstacle() {
+    is_skipped(obstacle())
+}
+
+/// The same of a program that a test needs besides.
+pub fn lacks(program: &str) -> bool {
+    let absent = Command::new(program).arg("-V").output().is_err();
+    is_skipped(absent.then(|| format!("{program} is not installed")))
+}
+
+fn is_skipped(why: Option<String>) -> bool {
+    if let Some(why) = why {
         assert!(std::env::var_os("MANYPATH_NO_SKIPS").is_none(), "skipped: {why}");
         println!("skipped: {why}");
         return true;
