@@ -294,20 +294,22 @@ INLINE void bound_unsent(struct sock *sk, struct subflow *subflow, u32 most)
 		bpf_setsockopt(sk, SOL_TCP, TCP_NOTSENT_LOWAT, &subflow->unsent, sizeof(subflow->unsent));
 }
 
-/* The bound of a subflow with this window, in bytes. */
+/* The bound of a subflow with this window, in bytes; a slow one's is less. */
 INLINE void bound_by_window(struct sock *sk, struct subflow *subflow, u64 window)
 {
 	const struct mp_connection *connection = connection_of(subflow);
 	u64 longest_us = connection ? longest_round_trip(connection) : 0;
+	u32 most = (u32)most_unsent(window, least_round_trip((struct tcp_sock *)sk), longest_us);
+	u32 slow = connection ? most_unsent_if_slow(connection, subflow->place) : UNBOUNDED;
 
-	bound_unsent(sk, subflow, (u32)most_unsent(window, least_round_trip((struct tcp_sock *)sk), longest_us));
+	bound_unsent(sk, subflow, slow < most ? slow : most);
 }
 
-/* The bound of a subflow with a rate of its own. One that has never been slow is left as it is. */
-INLINE void bound_by_rate(struct sock *sk, struct subflow *subflow)
+/* The bound of a subflow that has none unless it is slow. One that has never been is left as it is. */
+INLINE void bound_if_slow(struct sock *sk, struct subflow *subflow)
 {
 	const struct mp_connection *connection = connection_of(subflow);
-	u32 most = connection ? most_unsent_of_rate(connection, subflow->place) : UNBOUNDED;
+	u32 most = connection ? most_unsent_if_slow(connection, subflow->place) : UNBOUNDED;
 
 	if (most != UNBOUNDED || subflow->unsent)
 		bound_unsent(sk, subflow, most);

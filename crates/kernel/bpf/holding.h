@@ -59,20 +59,20 @@ INLINE u64 most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 	return within_limits(longest_us > rtt_us && rtt_us ? window * longest_us / rtt_us : window);
 }
 
-/* Milliseconds for which what waits in a subflow with a rate of its own lasts at least. */
+/* Milliseconds for which what waits in a slow subflow lasts at least. */
 #define LEAST_AHEAD 100
 /* Any amount may wait. */
 #define UNBOUNDED ((u32)-1)
 
 /*
- * Bytes that may wait unsent in a subflow whose rate its controller sets; UNBOUNDED where it has half of the rate of the fastest.
+ * Bytes that may wait unsent in a slow subflow: one with less than half of the rate of the fastest. UNBOUNDED for others.
  *
  * The scheduler hands a subflow 64 KB as soon as it would be through with what it holds before the others. A slow one needs so long for them
  * that the connection runs out of send buffer and waits. So no more waits than lasts for three round trips of the others, less what is in flight:
  * others hold a round trip of what is in flight, one of what is acknowledged selectively, and something unsent, and as long as the soonest is
  * full they are handed nothing. A subflow that runs dry is made to probe for a lost tail, repetitions which count as losses.
  */
-INLINE u32 most_unsent_of_rate(const struct mp_connection *connection, u32 own)
+INLINE u32 most_unsent_if_slow(const struct mp_connection *connection, u32 own)
 {
 	const struct mp_info *info = &connection->info[own & (MP_SUBFLOWS - 1)];
 	u64 fastest = 0, others_us = 0, ahead = LEAST_AHEAD;

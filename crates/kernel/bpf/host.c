@@ -71,7 +71,7 @@ u64 host_most_unsent(u64 window, u64 rtt_us, u64 longest_us)
 }
 
 /* What may wait unsent in the first subflow, by the rates and round trips of all, those that carry something by the bits of `busy`. */
-u32 host_unsent_of_rate(const u64 rate[MP_SUBFLOWS], const u32 rtt_us[MP_SUBFLOWS], u32 busy)
+u32 host_unsent_if_slow(const u64 rate[MP_SUBFLOWS], const u32 rtt_us[MP_SUBFLOWS], u32 busy)
 {
 	struct mp_connection connection = { .group.busy = busy };
 	u32 place;
@@ -80,7 +80,7 @@ u32 host_unsent_of_rate(const u64 rate[MP_SUBFLOWS], const u32 rtt_us[MP_SUBFLOW
 		if (rate[place])
 			connection.info[place] = (struct mp_info){ .family = 2, .rate = rate[place], .srtt_us = rtt_us[place],
 								   .min_rtt_us = rtt_us[place] };
-	return most_unsent_of_rate(&connection, 0);
+	return most_unsent_if_slow(&connection, 0);
 }
 
 /* The longest of these round trips, smoothed and least, of the subflows that carry something by the bits of `busy`; and how many windows the

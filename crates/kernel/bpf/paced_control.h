@@ -194,7 +194,7 @@ void BPF_PROG(cong_control, struct sock *sk)
 	limit(sk, &subflow->own);
 	if (place.info && path->now_us - place.info->updated_us > INFO_INTERVAL) {
 		if (!PACED_MAY_FALL)
-			bound_by_rate(sk, subflow);
+			bound_if_slow(sk, subflow);
 		else if (subflow->unsent)
 			bound_by_window(sk, subflow, paced_window(&subflow->own.state, path) * path->mss);
 		show(sk, &subflow->own.state, place.info);

@@ -6,7 +6,7 @@ use twin::MAX_SUBFLOWS;
 
 unsafe extern "C" {
     safe fn host_most_unsent(window: u64, rtt_us: u64, longest_us: u64) -> u64;
-    fn host_unsent_of_rate(rate: *const u64, rtt_us: *const u32, busy: u32) -> u32;
+    fn host_unsent_if_slow(rate: *const u64, rtt_us: *const u32, busy: u32) -> u32;
     fn host_holding(rtt_us: *const u32, busy: u32, cwnd: u32, buffers: *mut u32) -> u64;
 }
 
@@ -35,40 +35,40 @@ fn what_waits_unsent_lasts_for_the_longest_round_trip() {
 }
 
 /// What may wait unsent in the first of subflows with these rates in bytes a second and round trips in microseconds.
-fn unsent_of_rate(subflows: &[(u64, u32)], busy: u32) -> u32 {
+fn unsent_if_slow(subflows: &[(u64, u32)], busy: u32) -> u32 {
     let (mut rate, mut rtt_us) = ([0; MAX_SUBFLOWS], [0; MAX_SUBFLOWS]);
     for (place, subflow) in subflows.iter().enumerate() {
         (rate[place], rtt_us[place]) = *subflow;
     }
     // SAFETY: it reads as many rates and round trips as a connection has places.
-    unsafe { host_unsent_of_rate(rate.as_ptr(), rtt_us.as_ptr(), busy) }
+    unsafe { host_unsent_if_slow(rate.as_ptr(), rtt_us.as_ptr(), busy) }
 }
 
 #[test]
-fn what_waits_in_a_slow_paced_subflow_lasts_for_three_round_trips_of_the_others() {
+fn what_waits_in_a_slow_subflow_lasts_for_three_round_trips_of_the_others() {
     // One of its own is in flight: 125 bytes a millisecond for 590.
-    assert_eq!(unsent_of_rate(&[(125_000, 10_000), (12_500_000, 200_000)], 0b11), 73_750);
+    assert_eq!(unsent_if_slow(&[(125_000, 10_000), (12_500_000, 200_000)], 0b11), 73_750);
     // The longest counts, of those that carry something.
     let three = [(125_000, 10_000), (12_500_000, 200_000), (125_000, 400_000)];
-    assert_eq!(unsent_of_rate(&three, 0b111), 148_750);
-    assert_eq!(unsent_of_rate(&three, 0b011), 73_750);
+    assert_eq!(unsent_if_slow(&three, 0b111), 148_750);
+    assert_eq!(unsent_if_slow(&three, 0b011), 73_750);
 }
 
 #[test]
-fn what_waits_in_a_slow_paced_subflow_lasts_for_a_tenth_of_a_second_and_is_16_kilobytes_at_least() {
-    assert_eq!(unsent_of_rate(&[(500_000, 80_000), (12_500_000, 30_000)], 0b11), 50_000);
-    assert_eq!(unsent_of_rate(&[(125_000, 300_000), (12_500_000, 30_000)], 0b11), 16_384);
+fn what_waits_in_a_slow_subflow_lasts_for_a_tenth_of_a_second_and_is_16_kilobytes_at_least() {
+    assert_eq!(unsent_if_slow(&[(500_000, 80_000), (12_500_000, 30_000)], 0b11), 50_000);
+    assert_eq!(unsent_if_slow(&[(125_000, 300_000), (12_500_000, 30_000)], 0b11), 16_384);
     // A terabit a second, beside two minutes: nothing overflows.
-    assert_eq!(unsent_of_rate(&[(125_000_000_000, 1), (1_000_000_000_000, 120_000_000)], 0b11), 1 << 29);
+    assert_eq!(unsent_if_slow(&[(125_000_000_000, 1), (1_000_000_000_000, 120_000_000)], 0b11), 1 << 29);
 }
 
 #[test]
-fn a_paced_subflow_that_is_not_slow_has_no_bound() {
-    assert_eq!(unsent_of_rate(&[(1_000_000, 30_000), (2_000_002, 30_000)], 0b11), 100_000);
-    assert_eq!(unsent_of_rate(&[(1_000_000, 30_000), (2_000_000, 30_000)], 0b11), u32::MAX);
+fn a_subflow_that_is_not_slow_has_no_such_bound() {
+    assert_eq!(unsent_if_slow(&[(1_000_000, 30_000), (2_000_002, 30_000)], 0b11), 100_000);
+    assert_eq!(unsent_if_slow(&[(1_000_000, 30_000), (2_000_000, 30_000)], 0b11), u32::MAX);
     // Nor one beside others that carry nothing, or alone.
-    assert_eq!(unsent_of_rate(&[(125_000, 30_000), (12_500_000, 30_000)], 0b01), u32::MAX);
-    assert_eq!(unsent_of_rate(&[(125_000, 30_000)], 0b1), u32::MAX);
+    assert_eq!(unsent_if_slow(&[(125_000, 30_000), (12_500_000, 30_000)], 0b01), u32::MAX);
+    assert_eq!(unsent_if_slow(&[(125_000, 30_000)], 0b1), u32::MAX);
 }
 
 #[test]

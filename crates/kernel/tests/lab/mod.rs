@@ -73,10 +73,10 @@ pub fn one_link(table: &str) -> TunLinks {
     TunLinks::start(&separate(&[table])).unwrap()
 }
 
-/// A link of 50 Mbit/s and 20 ms, and one of 3 Mbit/s and 80 ms.
-pub fn fast_and_slow_link() -> TunLinks {
+/// A link of 50 Mbit/s and 20 ms, and the one described by the table.
+pub fn fast_link_and(slow: &str) -> TunLinks {
     let fast = format!("{FAST}\nqueue = \"120KB\"");
-    TunLinks::start(&separate(&[&fast, "rate = \"3Mbit\"\ndelay = \"40ms\"\nqueue = \"30KB\""])).unwrap()
+    TunLinks::start(&separate(&[&fast, slow])).unwrap()
 }
 
 const FAST: &str = "rate = \"50Mbit\"\ndelay = \"10ms\"";
