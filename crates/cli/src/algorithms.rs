@@ -12,7 +12,7 @@ use crate::output;
 ///
 /// Use a name with --cc or --sched, alone or with parameters: `mpcc-loss`, `mpcc-loss:KEY=VALUE,KEY=VALUE`. Defaults are those of
 /// scenarios. Real connections have some others: `mpcc-loss` and `mpcc-latency` slow-start=tolerant, brake=any, queue=heeded,
-/// bursts=heeded and low=near, schedulers chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
+/// bursts=heeded and low=near, the scheduler chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath algorithms\n  manypath algorithms --json")]
 pub(crate) struct Args {
@@ -126,12 +126,15 @@ pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {
     })
 }
 
-/// The scheduler of real connections when none is chosen: the one that fits the controller. Beside what the papers have, nobody
-/// waits for a path that is far slower than another (docs/decisions/rescue.md); but a controller that weighs costs has its
-/// reasons to send so little on the fast one.
+/// The scheduler of real connections when none is chosen: data arrives in order (docs/decisions/arrival-order.md), and nobody waits
+/// for a path that is far slower than another (docs/decisions/rescue.md). But a controller that weighs costs has its reasons to send
+/// so little on the fast one, and keeps the scheduler of its paper.
 pub(crate) fn default_sched(cc: &AlgorithmSpec) -> AlgorithmSpec {
-    let scheduler = manypath_sim::fitting_scheduler(&cc.name);
-    if cc.name == "uni-mptcp" { scheduler } else { scheduler.with("rescue", "on") }
+    if cc.name == "uni-mptcp" {
+        AlgorithmSpec::named("minrtt")
+    } else {
+        AlgorithmSpec::named("arrival-order").with("rescue", "on")
+    }
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub(crate) struct AlgorithmArgs {
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_cc, help_heading = "Algorithms")]
     pub(crate) cc: Option<AlgorithmSpec>,
 
-    /// The packet scheduler of whoever sends the data; the one that fits the controller if not given
+    /// The packet scheduler of whoever sends the data; `arrival-order:rescue=on` if not given (with uni-mptcp, `minrtt`)
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_sched, help_heading = "Algorithms")]
     pub(crate) sched: Option<AlgorithmSpec>,
 
@@ -528,7 +528,8 @@ mod tests {
             (cc.map(|cc| cc.name), sched.map(|sched| sched.name))
         };
         assert_eq!(names(&[]), (None, None));
-        assert_eq!(names(&["--cc=cubic"]), (Some("cubic".into()), Some("minrtt".into())));
+        assert_eq!(names(&["--cc=cubic"]), (Some("cubic".into()), Some("arrival-order".into())));
+        assert_eq!(names(&["--cc=uni-mptcp"]).1.as_deref(), Some("minrtt"));
         assert_eq!(names(&["--cc=cubic", "--sched=round-robin"]).1.as_deref(), Some("round-robin"));
     }
 

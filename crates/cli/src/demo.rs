@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_cc)]
     cc: Vec<AlgorithmSpec>,
 
-    /// Use this scheduler for all, instead of the one that fits each controller
+    /// Use this scheduler for all, instead of `arrival-order:rescue=on` (with uni-mptcp, `minrtt`)
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", value_parser = algorithms::parse_sched)]
     sched: Option<AlgorithmSpec>,
 

@@ -177,7 +177,7 @@ fn perf_measures_both_ways_by_path() {
         let report = said(perf(&server, more)).json();
         assert_eq!(report["start"]["reverse"], more == ["-R"]);
         let names = ["cc", "sched"].map(|key| report["start"][key].as_str());
-        let own = [Some("cubic"), Some("minrtt:rescue=on")];
+        let own = [Some("cubic"), Some("arrival-order:rescue=on")];
         assert_eq!(names, if more == ["-R"] { [None; 2] } else { own });
         let intervals = report["intervals"].as_array().unwrap();
         // One every 250 ms, for as long as it took.
@@ -264,7 +264,7 @@ fn the_demo_reports_runs_and_writes_its_page() {
     assert_eq!(said.code, Some(i32::from(inexact)), "{}", said.err);
     assert_eq!(said.err.contains("was not what it was set to"), inexact, "{}", said.err);
     for (run, paths) in runs.iter().zip([&["wifi"][..], &["lte"], &["wifi", "lte"]]) {
-        assert_eq!((&run["cc"], &run["sched"]), (&"cubic".into(), &"minrtt:rescue=on".into()));
+        assert_eq!((&run["cc"], &run["sched"]), (&"cubic".into(), &"arrival-order:rescue=on".into()));
         assert_eq!(run["paths"], serde_json::json!(paths));
         assert_eq!(run["sha256_ok"], true);
         assert!(run["seconds"].as_f64() >= Some(4.0) && run["goodput_mbps"].as_f64() > Some(1.0), "{run}");

@@ -17,9 +17,9 @@ pub struct AlgorithmSpec {
 /// How far an algorithm can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Follows its source and is tested against it.
+    /// Follows its source, or as ours the rule that its file states, and is tested against it.
     Stable,
-    /// Ours, or not yet tested against its source.
+    /// Not yet tested against its source, or ours and not yet measured over many networks.
     Experimental,
 }
 

@@ -38,7 +38,7 @@ impl Default for TransportConfig {
     fn default() -> Self {
         Self {
             cc: AlgorithmSpec::named("cubic"),
-            sched: AlgorithmSpec::named("minrtt").with("rescue", "on"),
+            sched: AlgorithmSpec::named("arrival-order").with("rescue", "on"),
             seed: None,
             send_buffer: Bytes::new(16 << 20),
             receive_window: Bytes::new(16 << 20),

@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn a_client_chooses_among_what_exists() {
         assert_eq!(chosen_names("reno", "round-robin"), ("reno".into(), "round-robin".into()));
-        assert_eq!(chosen_names("", ""), ("cubic".into(), "minrtt:rescue=on".into()));
-        assert_eq!(chosen_names("nothing", "minrtt:no=1"), ("cubic".into(), "minrtt:rescue=on".into()));
+        assert_eq!(chosen_names("", ""), ("cubic".into(), "arrival-order:rescue=on".into()));
+        assert_eq!(chosen_names("nothing", "minrtt:no=1"), ("cubic".into(), "arrival-order:rescue=on".into()));
         assert_eq!(chosen_names("\u{fffd}", "round-robin"), ("cubic".into(), "round-robin".into()));
     }
 }

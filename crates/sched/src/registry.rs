@@ -147,7 +147,7 @@ static ALGORITHMS: &[Algorithm] = &[
         name: "arrival-order",
         parameters: &[RESCUE],
         citation: "Manypath; STMS algorithm 1 with predicted arrivals",
-        status: Status::Experimental,
+        status: Status::Stable,
         build: |params| Ok(Box::new(ArrivalOrder::new(arrival_order::Config { rescue: params.switch("rescue")? }))),
     },
     Algorithm {
