@@ -22,12 +22,14 @@
 //! What a subflow is given it keeps, whatever becomes of its rate. So one that is paced is given more only while it has little queued, as
 //! in [`rate_based`] (MPCC s6).
 //!
+//! A subflow that is alone has the front, and nothing is predicted.
+//!
 //! It waits when every subflow that has room, and little queued, has a gap that reaches beyond the unsent data or the window. The one
 //! that arrives first never waits for another.
 
 use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
-use crate::minrtt::bandwidth;
+use crate::minrtt::{bandwidth, send_head};
 use crate::queue::Queue;
 use crate::rate_based;
 use crate::reason;
@@ -210,7 +212,20 @@ impl ArrivalOrder {
         });
     }
 
+    /// Measures nothing, and forgets: it would be old by the time that there is another.
+    fn choose_alone(&mut self, only: &SubflowView, queue: &Queue) -> Choice {
+        self.deliveries.clear();
+        self.gaps.clear();
+        self.ahead = Bytes::ZERO;
+        self.reason = "alone: the front";
+        send_head(queue, Some(only).filter(|only| may_take(only)))
+    }
+
     fn choose(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        let mut usable = view.usable();
+        if let (Some(only), None) = (usable.next(), usable.next()) {
+            return self.choose_alone(only, queue);
+        }
         self.predict(now, view);
         let Some(first) = self.order.first().and_then(|due| view.get(due.id)) else { return Choice::Wait };
         // STMS eq. 2, summed: those before send `rate` from their own arrival to this one's.
@@ -289,7 +304,7 @@ impl Scheduler for ArrivalOrder {
 
 #[cfg(test)]
 mod tests {
-    use manypath_core::Rate;
+    use manypath_core::{Rate, SubflowState};
 
     use super::*;
     use crate::testing::{MSS, gap_of, queue, segments, send, subflow, view};
@@ -509,6 +524,23 @@ mod tests {
         paths.subflows[0].queued = Bytes::new(MSS);
         assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), Choice::Wait);
         assert_eq!(scheduler.reason(), "enough queued on every subflow with room");
+    }
+
+    #[test]
+    fn alone_it_has_the_front_and_what_was_measured_before_is_forgotten() {
+        let (mut scheduler, mut paths) = (ArrivalOrder::new(Config::default()), fast_full());
+        paths.subflows[0].delivery_rate = rate(400.0);
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), send(1, 6));
+        paths.subflows[0].state = SubflowState::Failed;
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), send(1, 0));
+        assert_eq!((scheduler.reason(), scheduler.looks_ahead(&paths)), ("alone: the front", Bytes::ZERO));
+        assert!(gap_of(&scheduler, 1).abs() < 1e-9);
+        paths.subflows[1].in_flight = paths.subflows[1].cwnd;
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), Choice::Wait);
+        // 10 in flight at 320 a second arrive after 21.25 ms: 320 (0.03 - 0.02125) = 2.8. The 400 would hold for a round trip more.
+        (paths.subflows[0].state, paths.subflows[0].delivery_rate) = (SubflowState::Active, rate(320.0));
+        paths.subflows[1].in_flight = Bytes::ZERO;
+        assert_eq!(scheduler.pick(Time::ZERO, &paths, &queue(9, 9)), send(1, 2));
     }
 
     #[test]
