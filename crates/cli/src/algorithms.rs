@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use manypath_core::{AlgorithmSpec, Parameter, Status};
+use manypath_quic::TransportConfig;
 use serde::Serialize;
 
 use crate::output;
@@ -130,11 +131,7 @@ pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {
 /// for a path that is far slower than another (docs/decisions/rescue.md). But a controller that weighs costs has its reasons to send
 /// so little on the fast one, and keeps the scheduler of its paper.
 pub(crate) fn default_sched(cc: &AlgorithmSpec) -> AlgorithmSpec {
-    if cc.name == "uni-mptcp" {
-        AlgorithmSpec::named("minrtt")
-    } else {
-        AlgorithmSpec::named("arrival-order").with("rescue", "on")
-    }
+    if cc.name == "uni-mptcp" { AlgorithmSpec::named("minrtt") } else { TransportConfig::default().sched }
 }
 
 #[cfg(test)]
