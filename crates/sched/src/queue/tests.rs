@@ -1,5 +1,6 @@
-use manypath_core::SubflowView;
+use manypath_core::{Bytes, FlowId, SubflowId, SubflowState, SubflowView, Time, View};
 
+use super::segment::carrier_bit;
 use super::*;
 use proptest::prelude::*;
 
