@@ -213,3 +213,15 @@ fn arrival_order_does_not_fill_a_thin_path_while_repairs_hold_up_a_fast_one() {
     let (alone, both) = (goodput(&links[..1], connection), goodput(&links, connection));
     assert!(both > 0.97 * alone, "{both:.1} Mbit/s over both, {alone:.1} over the fast one alone");
 }
+
+/// What a thin path loses holds up the window that a long fat path needs, if it was to arrive just in time.
+#[test]
+fn arrival_order_does_not_let_losses_of_a_thin_path_hold_up_a_long_one() {
+    let links = [("100Mbit", "100ms", "500ms", ""), ("4Mbit", "40ms", "100ms", "loss = \"2%\"")];
+    for cc in ["cubic", "mpcc-loss"] {
+        let connection =
+            format!("cc = \"{cc}\"\nscheduler = \"arrival-order\"\nsend-buffer = \"2MB\"\nreceive-buffer = \"2MB\"");
+        let (alone, both) = (goodput(&links[..1], &connection), goodput(&links, &connection));
+        assert!(both > 1.1 * alone, "{cc}: {both:.1} Mbit/s over both, {alone:.1} over the long one alone");
+    }
+}
