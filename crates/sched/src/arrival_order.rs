@@ -68,7 +68,7 @@ impl Largest {
 const LONGER: f64 = 1.25;
 /// What was in flight explains a round trip if it takes this share of it, or more, to leave the path.
 const EXPLAINED: f64 = 0.5;
-/// So long a longer way is believed in when nothing is heard; then its path is tried again.
+/// So long a longer way and losses are believed in when nothing is heard; then their path is tried again.
 const BELIEVED: Duration = Duration::from_secs(10);
 
 /// How long a round trip takes with nothing of one's own in the queue.
@@ -107,36 +107,36 @@ impl Least {
     }
 }
 
-/// How many segments a subflow's losses are counted over.
-const COUNTED: f64 = 1000.0;
 /// Round trips after which a segment is taken for lost (RFC 9002 s6.1.2).
 const LOST_AFTER: f64 = 9.0 / 8.0;
+
+/// How many segments a subflow's losses are counted over.
+const COUNTED: f64 = 1000.0;
 
 /// How often a subflow loses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
     /// Episodes of loss for each segment delivered. What is lost together holds up once.
     share: f64,
-    /// What was delivered when that was counted.
-    counted: Bytes,
+    /// What had been delivered when something was heard last, and when that was.
+    heard: (Bytes, Time),
     recovering: bool,
 }
 
 impl Losses {
-    fn add(&mut self, subflow: &SubflowView) {
-        let segments = (subflow.delivered - self.counted).as_f64() / subflow.mss.as_f64().max(1.0);
-        self.counted = subflow.delivered;
-        self.share -= self.share * (segments / COUNTED).min(1.0);
+    fn add(&mut self, now: Time, subflow: &SubflowView) {
+        let (delivered, at) = self.heard;
+        if subflow.delivered != delivered {
+            let segments = (subflow.delivered - delivered).as_f64() / subflow.mss.as_f64().max(1.0);
+            self.share -= self.share * (segments / COUNTED).min(1.0);
+            self.heard = (subflow.delivered, now);
+        } else if now.since(at) >= BELIEVED {
+            self.share = 0.0;
+        }
         if subflow.in_recovery && !self.recovering {
             self.share += 1.0 / COUNTED;
         }
         self.recovering = subflow.in_recovery;
-    }
-
-    /// How long before it is due a segment has to arrive, seconds, where others deliver so many bytes a second.
-    fn early(&self, subflow: &SubflowView, others: f64) -> f64 {
-        let late = LOST_AFTER * subflow.srtt.map_or(0.0, Duration::as_secs_f64);
-        (late - subflow.mss.as_f64() / (self.share * others.max(0.0))).max(0.0)
     }
 }
 
@@ -162,19 +162,22 @@ impl Delivery {
             self.free.add(now, sample, round_trip);
         }
         self.flight.add(now, (subflow.in_flight + subflow.mss).as_f64(), round_trip);
-        self.losses.add(subflow);
+        self.losses.add(now, subflow);
         let free = self.free.rate();
         self.least.add(now, subflow, if free > 0.0 { self.flight.rate() / free } else { f64::INFINITY });
     }
 
-    /// How long a packet that leaves now will be on its way, seconds.
-    fn one_way(&self, subflow: &SubflowView) -> f64 {
+    /// When a packet that leaves now will be acknowledged, seconds from now.
+    fn round_trip(&self, subflow: &SubflowView) -> f64 {
         let Some(srtt) = subflow.srtt.map(Duration::as_secs_f64) else { return 0.0 };
         let of = |rate: &Largest| if rate.rate() > 0.0 { subflow.in_flight.as_f64() / rate.rate() } else { srtt };
-        let round_trip = of(&self.any).min(of(&self.free).max(srtt)).max(self.least.value.min(srtt));
-        // What a way takes longer is taken to be on the data's side, as queues are.
-        let back = subflow.way_back.map_or(subflow.min_rtt.as_secs_f64() / 2.0, |way| way.as_secs_f64());
-        (round_trip - back).max(0.0)
+        of(&self.any).min(of(&self.free).max(srtt)).max(self.least.value.min(srtt))
+    }
+
+    /// How long before it is due a segment has to be there, seconds: of a subflow of this round trip, beside others that deliver so
+    /// many segments a second.
+    fn early(&self, round_trip: f64, others: f64) -> f64 {
+        (LOST_AFTER * round_trip - 1.0 / (self.losses.share * others.max(0.0))).max(0.0)
     }
 
     /// What a subflow sends, bytes per second.
@@ -192,6 +195,10 @@ struct Due {
     id: SubflowId,
     /// What it sends meanwhile, bytes per second.
     rate: f64,
+    /// Until it is acknowledged, seconds.
+    round_trip: f64,
+    /// The size of a segment, bytes.
+    mss: f64,
 }
 
 /// Parameters.
@@ -240,16 +247,21 @@ impl ArrivalOrder {
         for subflow in view.usable() {
             let delivery = &mut self.deliveries[subflow.id.index()];
             delivery.add(now, subflow);
+            let round_trip = delivery.round_trip(subflow);
+            // What a way takes longer is taken to be on the data's side, as queues are.
+            let back = subflow.way_back.map_or(subflow.min_rtt.as_secs_f64() / 2.0, |way| way.as_secs_f64());
             self.order.push(Due {
-                after: wait(subflow) + delivery.one_way(subflow),
+                after: wait(subflow) + (round_trip - back).max(0.0),
                 id: subflow.id,
                 rate: delivery.sends(subflow),
+                round_trip,
+                mss: subflow.mss.as_f64().max(1.0),
             });
         }
         let all: f64 = self.order.iter().map(|due| due.rate).sum();
         for due in &mut self.order {
-            let Some(subflow) = view.get(due.id) else { continue };
-            due.after += self.deliveries[due.id.index()].losses.early(subflow, all - due.rate);
+            let others = (all - due.rate) / due.mss;
+            due.after += self.deliveries[due.id.index()].early(due.round_trip, others);
         }
         let srtt = |due: &Due| view.get(due.id).and_then(|subflow| subflow.srtt);
         self.order.sort_unstable_by(|a, b| {
@@ -580,10 +592,15 @@ mod tests {
         lose(&mut scheduler, &mut paths, 492);
         assert!(gap_of(&scheduler, 1).abs() < 1e-9);
         assert!((gap_of(&scheduler, 0) - 10_000.0 * (0.01 + 0.0225 - 1.0 / 5_000.0 - 0.03)).abs() < 1e-6);
-        // A thousand delivered without a loss, and nothing is left of it.
-        paths.subflows[0].delivered = Bytes::new(1_000 * MSS);
-        scheduler.pick(Time::ZERO, &paths, &queue(1, 1));
-        assert!((gap_of(&scheduler, 1) - 10.0).abs() < 1e-9);
+        // Nothing is left of it once a thousand are delivered, or nothing for ten seconds.
+        for (millis, delivered, wanted) in [(0, 1_000, 10.0), (9_999, 1_000, 5.0), (10_000, 1_000, 10.0)] {
+            paths.subflows[0].delivered = Bytes::new(delivered * MSS);
+            scheduler.pick(Time::from_millis(millis), &paths, &queue(1, 1));
+            assert!((gap_of(&scheduler, 1) - wanted).abs() < 1e-9, "{millis} ms");
+            if millis == 0 {
+                lose(&mut scheduler, &mut paths, 8);
+            }
+        }
     }
 
     #[test]
