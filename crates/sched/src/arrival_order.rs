@@ -174,10 +174,12 @@ impl Delivery {
         of(&self.any).min(of(&self.free).max(srtt)).max(self.least.value.min(srtt))
     }
 
-    /// How long before it is due a segment has to be there, seconds: of a subflow of this round trip, beside others that deliver so
-    /// many segments a second.
-    fn early(&self, round_trip: f64, others: f64) -> f64 {
-        (LOST_AFTER * round_trip - 1.0 / (self.losses.share * others.max(0.0))).max(0.0)
+    /// How long before it is due a segment has to be there, seconds, where others deliver so many bytes a second.
+    fn early(&self, due: &Due, others: f64) -> f64 {
+        if self.losses.share <= 0.0 {
+            return 0.0;
+        }
+        (LOST_AFTER * due.round_trip - due.mss / (self.losses.share * others.max(0.0))).max(0.0)
     }
 
     /// What a subflow sends, bytes per second.
@@ -260,8 +262,7 @@ impl ArrivalOrder {
         }
         let all: f64 = self.order.iter().map(|due| due.rate).sum();
         for due in &mut self.order {
-            let others = (all - due.rate) / due.mss;
-            due.after += self.deliveries[due.id.index()].early(due.round_trip, others);
+            due.after += self.deliveries[due.id.index()].early(due, all - due.rate);
         }
         let srtt = |due: &Due| view.get(due.id).and_then(|subflow| subflow.srtt);
         self.order.sort_unstable_by(|a, b| {
