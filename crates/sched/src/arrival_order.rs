@@ -589,7 +589,7 @@ mod tests {
         paths.subflows[1].cwnd = Bytes::new(600 * MSS);
         assert!((lose(&mut scheduler, &mut paths, 4) - 10.0).abs() < 1e-9, "4 in 1000 pay nothing");
         assert!((lose(&mut scheduler, &mut paths, 4) - 5.0).abs() < 1e-9);
-        // So often that it would be the later one, which begins behind what the other sends in 10 ms.
+        // So often that it is the later one, and begins behind what the other sends in 2.3 ms.
         lose(&mut scheduler, &mut paths, 492);
         assert!(gap_of(&scheduler, 1).abs() < 1e-9);
         assert!((gap_of(&scheduler, 0) - 10_000.0 * (0.01 + 0.0225 - 1.0 / 5_000.0 - 0.03)).abs() < 1e-6);
