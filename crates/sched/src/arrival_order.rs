@@ -18,6 +18,7 @@
 //!   segments begins an episode of loss, and the others deliver `r` segments a second, both together are `s + p r (L - s)^2 / 2`, least
 //!   for `s = L - 1 / (p r)`. So much later, if it is more than nothing, a subflow's segments are taken to arrive: a thin path that
 //!   loses, beside a fat one, does not hold up its window.
+//! * A subflow that has owed an answer for longer than its retransmission timeout (`silence.rs`) is taken to owe it for as long again.
 //! * The subflow that arrives first has no gap. The gap of another is the sum over those before it of what they send until it
 //!   arrives, at the rate of their windows or paces, or, if that is less, at which they delivered when nothing limited them.
 //!
@@ -40,6 +41,7 @@ use crate::rate_based;
 use crate::reason;
 use crate::rescue::Rescue;
 use crate::scheduler::{Choice, Scheduler};
+use crate::silence::Silence;
 use crate::stms::{GAP_TOO_LONG, behind, wait};
 
 /// The largest of the samples of this round trip and the one before, bytes per second; zero before the first.
@@ -151,6 +153,7 @@ struct Delivery {
     flight: Largest,
     least: Least,
     losses: Losses,
+    silence: Silence,
 }
 
 impl Delivery {
@@ -163,6 +166,7 @@ impl Delivery {
         }
         self.flight.add(now, (subflow.in_flight + subflow.mss).as_f64(), round_trip);
         self.losses.add(now, subflow);
+        self.silence.add(now, subflow);
         let free = self.free.rate();
         self.least.add(now, subflow, if free > 0.0 { self.flight.rate() / free } else { f64::INFINITY });
     }
@@ -252,8 +256,9 @@ impl ArrivalOrder {
             let round_trip = delivery.round_trip(subflow);
             // What a way takes longer is taken to be on the data's side, as queues are.
             let back = subflow.way_back.map_or(subflow.min_rtt.as_secs_f64() / 2.0, |way| way.as_secs_f64());
+            let silent = delivery.silence.lasts(now, subflow).map_or(0.0, Duration::as_secs_f64);
             self.order.push(Due {
-                after: wait(subflow) + (round_trip - back).max(0.0),
+                after: wait(subflow) + (round_trip - back).max(0.0) + silent,
                 id: subflow.id,
                 rate: delivery.sends(subflow),
                 round_trip,
@@ -346,6 +351,7 @@ impl Scheduler for ArrivalOrder {
     }
 
     fn remove_subflow(&mut self, id: SubflowId) {
+        self.rescue.remove_subflow(id);
         if let (Some(delivery), Some(gap)) = (self.deliveries.get_mut(id.index()), self.gaps.get_mut(id.index())) {
             (*delivery, *gap) = (Delivery::default(), 0.0);
         }
@@ -429,6 +435,12 @@ mod tests {
         (slow.latest_rtt, slow.srtt) = (Duration::from_millis(rtt), Some(Duration::from_millis(rtt)));
         (slow.in_flight, slow.delivery_rate) = (Bytes::new(flight * MSS), rate(500.0));
         slow.delivered += Bytes::new(MSS);
+        gap_at(scheduler, paths, millis)
+    }
+
+    /// The slow subflow's gap; the fast one answers.
+    fn gap_at(scheduler: &mut ArrivalOrder, paths: &mut View, millis: u64) -> f64 {
+        paths.subflows[0].delivered += Bytes::new(MSS);
         scheduler.pick(Time::from_millis(millis), paths, &queue(1, 1));
         gap_of(scheduler, 1)
     }
@@ -442,8 +454,8 @@ mod tests {
             assert!((found - wanted).abs() < 1e-9, "{millis} ms: {found}");
         }
         for (millis, wanted) in [(10_359, 60.0), (10_360, 10.0)] {
-            scheduler.pick(Time::from_millis(millis), &paths, &queue(1, 1));
-            assert!((gap_of(&scheduler, 1) - wanted).abs() < 1e-9, "{millis} ms");
+            let found = gap_at(&mut scheduler, &mut paths, millis);
+            assert!((found - wanted).abs() < 1e-9, "{millis} ms");
         }
     }
 
@@ -457,8 +469,8 @@ mod tests {
                 hear(&mut scheduler, &mut paths, millis, rtt, flight);
             }
             paths.subflows[1].in_flight = Bytes::ZERO;
-            scheduler.pick(Time::from_millis(1_000), &paths, &queue(1, 1));
-            assert!((gap_of(&scheduler, 1) - wanted).abs() < 1e-9, "{flight}, {shortest} ms");
+            let found = gap_at(&mut scheduler, &mut paths, 1_000);
+            assert!((found - wanted).abs() < 1e-9, "{flight}, {shortest} ms");
         }
         let (mut scheduler, mut paths) = (ArrivalOrder::new(Config::default()), fast_full());
         for turn in 0..10 {
@@ -524,14 +536,15 @@ mod tests {
     fn a_rate_counts_for_two_round_trips() {
         let mut scheduler = ArrivalOrder::new(Config::default());
         let mut paths = fast_full();
-        let mut gap_at = |millis: u64, sample: f64| {
-            (paths.subflows[1].in_flight, paths.subflows[1].delivery_rate) = (Bytes::new(9 * MSS), rate(sample));
-            scheduler.pick(Time::from_millis(millis), &paths, &queue(1, 1));
-            gap_of(&scheduler, 1)
+        let mut after = |millis: u64, sample: f64| {
+            let slow = &mut paths.subflows[1];
+            (slow.in_flight, slow.delivery_rate) = (Bytes::new(9 * MSS), rate(sample));
+            slow.delivered += Bytes::new(MSS);
+            gap_at(&mut scheduler, &mut paths, millis)
         };
         // 9 at 300 a second are less than 60 ms, at 100 they are 90: 500 (0.03 - 0.01) and 500 (0.06 - 0.01).
         let found = [(0, 300.0), (59, 100.0), (60, 100.0), (119, 100.0), (120, 100.0), (121, 300.0)]
-            .map(|(millis, sample)| gap_at(millis, sample));
+            .map(|(millis, sample)| after(millis, sample));
         for (found, wanted) in found.into_iter().zip([10.0, 10.0, 10.0, 10.0, 25.0, 10.0]) {
             assert!((found - wanted).abs() < 1e-9, "{found} for {wanted}");
         }
@@ -565,6 +578,19 @@ mod tests {
     }
 
     #[test]
+    fn a_subflow_that_is_silent_arrives_later_by_as_long() {
+        let mut scheduler = ArrivalOrder::new(Config::default());
+        let mut paths = view([subflow(0, 20, 10, 5), subflow(1, 60, 10, 0)]);
+        let mut at = |ms, paths: &View| scheduler.pick(Time::from_millis(ms), paths, &queue(100, 100));
+        assert_eq!(at(0, &paths), send(0, 0));
+        // Its timeout, 20 ms and 10, is not over; the slow one would take 30.
+        assert_eq!(at(30, &paths), send(0, 0));
+        assert_eq!(at(31, &paths), send(1, 0));
+        paths.subflows[0].delivered = Bytes::new(MSS);
+        assert_eq!(at(32, &paths), send(0, 0), "it is heard again");
+    }
+
+    #[test]
     fn what_waits_for_a_pacer_arrives_later() {
         // 5 segments wait at 10 in 60 ms: 30 ms more. 500 (0.06 - 0.01).
         let mut paths = fast_full();
@@ -587,6 +613,8 @@ mod tests {
         // The other delivers 10,000 segments a second. A loss is found after 22.5 ms, and 8 in 1000 pay 10 ms: 500 (0.03 - 0.02).
         let (mut scheduler, mut paths) = (ArrivalOrder::new(Config::default()), fast_full());
         paths.subflows[1].cwnd = Bytes::new(600 * MSS);
+        // It owes no answer.
+        paths.subflows[0].in_flight = Bytes::ZERO;
         assert!((lose(&mut scheduler, &mut paths, 4) - 10.0).abs() < 1e-9, "4 in 1000 pay nothing");
         assert!((lose(&mut scheduler, &mut paths, 4) - 5.0).abs() < 1e-9);
         // So often that it is the later one, and begins behind what the other sends in 2.3 ms.

@@ -24,6 +24,7 @@ pub mod registry;
 mod rescue;
 pub mod round_robin;
 pub mod scheduler;
+mod silence;
 pub mod stms;
 #[cfg(test)]
 mod testing;

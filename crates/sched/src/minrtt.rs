@@ -6,7 +6,7 @@
 //! may be one that swallows it for a reason of its own (packets of a size). It waits only while no usable subflow has
 //! room.
 
-use manypath_core::{Duration, SubflowView, Time, View};
+use manypath_core::{Duration, SubflowId, SubflowView, Time, View};
 
 use crate::queue::Queue;
 use crate::reason;
@@ -21,7 +21,7 @@ pub struct Config {
 }
 
 /// See the module documentation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MinRtt {
     config: Config,
     rescue: Rescue,
@@ -110,6 +110,10 @@ impl Scheduler for MinRtt {
 
     fn asks_at(&self) -> Option<Time> {
         self.rescue.due()
+    }
+
+    fn remove_subflow(&mut self, id: SubflowId) {
+        self.rescue.remove_subflow(id);
     }
 
     fn reason(&self) -> &'static str {

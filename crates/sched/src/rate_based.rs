@@ -9,7 +9,7 @@
 //! It waits while every usable subflow lacks room or has enough queued. What is queued is sent as time passes, which asks
 //! again. A subflow with nothing queued is always available, so that a low rate never starves one.
 
-use manypath_core::{Bytes, SubflowView, Time, View};
+use manypath_core::{Bytes, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::{fastest_for_head, send_head};
 use crate::queue::Queue;
@@ -46,7 +46,7 @@ impl Config {
 }
 
 /// See the module documentation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RateBased {
     config: Config,
     rescue: Rescue,
@@ -84,6 +84,10 @@ impl Scheduler for RateBased {
 
     fn asks_at(&self) -> Option<Time> {
         self.rescue.due()
+    }
+
+    fn remove_subflow(&mut self, id: SubflowId) {
+        self.rescue.remove_subflow(id);
     }
 
     fn reason(&self) -> &'static str {

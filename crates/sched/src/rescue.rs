@@ -1,4 +1,8 @@
-//! Copies of what a much slower subflow carries, while there is nothing else to send.
+//! Copies of what a silent or much slower subflow carries, while there is nothing else to send.
+//!
+//! A path that has gone away is given up after a quarter of a second. One that has only been silent for its retransmission timeout
+//! ([`crate::silence`]) may be back sooner; meanwhile the fastest other one carries copies of what it holds, so that a
+//! call or a page does not wait until then.
 //!
 //! At the end of a transfer, or while the receive window or the sender's memory is full, the application waits for what a slow
 //! subflow carries: a link of 1 Mbit/s may hold the last packets of a download for seconds. An idle subflow carries a copy of
@@ -8,32 +12,31 @@
 //! It is Raiciu et al.'s opportunistic retransmission (NSDI 2012, mechanism 1; [`crate::opportunistic`]) for more than the
 //! oldest segment and for the end of a transfer, without the penalty: a controller that sends by rate has no window to halve.
 
-use manypath_core::{Duration, SubflowView, Time, View};
+use manypath_core::{Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::fastest;
 use crate::opportunistic::{KERNEL_RATIO, is_held_up};
 use crate::queue::{Queue, Segment};
 use crate::scheduler::Choice;
+use crate::silence::{LATE, Silence};
 
 /// Segments that one decision looks at: more than the subflow that is idle has under way itself, for most.
 const SCAN: usize = 1024;
 
-/// Less than this is not long, however short the round trips: acknowledgements may be held back for 5 ms, and threads wake
-/// late.
-const LEAST: Duration = Duration::from_millis(10);
-
 /// See the module documentation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rescue {
     /// Since when nothing has been pending.
     since: Option<Time>,
     /// When what waits now has waited for long enough.
     due: Option<Time>,
+    /// By subflow.
+    silences: Vec<Silence>,
 }
 
 impl Rescue {
     /// Nothing waits.
-    pub(crate) const NONE: Self = Self { since: None, due: None };
+    pub(crate) const NONE: Self = Self { since: None, due: None, silences: Vec::new() };
 
     /// When to ask again though nothing has happened: what the last call of [`choose`](Self::choose) left to wait is due for a
     /// copy then.
@@ -41,10 +44,17 @@ impl Rescue {
         self.due
     }
 
+    /// See [`crate::scheduler::Scheduler::remove_subflow`].
+    pub(crate) fn remove_subflow(&mut self, id: SubflowId) {
+        if let Some(silence) = self.silences.get_mut(id.index()) {
+            *silence = Silence::NONE;
+        }
+    }
+
     /// Something is pending. Repairs alone do not say that the writer has more.
     pub(crate) fn on_pending(&mut self, queue: &Queue) {
         if !queue.unsent().is_zero() {
-            *self = Self::NONE;
+            (self.since, self.due) = (None, None);
         }
     }
 
@@ -61,16 +71,19 @@ impl Rescue {
         if view.open().nth(1).is_none() {
             return Choice::Wait;
         }
+        if let Some(copy) = self.copy_of_silent(now, view, queue, &available) {
+            return copy;
+        }
         let known = |subflow: &&SubflowView| subflow.srtt.is_some() && subflow.has_room() && available(subflow);
         let idle = fastest(view.usable().filter(known));
         let Some((idle, srtt)) = idle.and_then(|idle| Some((idle, idle.srtt?))) else { return Choice::Wait };
         // A writer that is slower than the paths has nothing pending now and then.
         let dry = *self.since.get_or_insert(now) + srtt;
         if now < dry && !is_held_up(queue) {
-            self.due = Some(dry);
+            self.ask_at(dry);
             return Choice::Wait;
         }
-        let long = srtt.mul_f64(KERNEL_RATIO).max(LEAST);
+        let long = srtt.mul_f64(KERNEL_RATIO).max(LATE);
         let round_trip = |segment: &Segment| view.get(segment.last_subflow).and_then(|holder| holder.srtt);
         for segment in queue.segments().take(SCAN).filter(|held| !held.acked && !held.was_carried_by(idle.id)) {
             let due = segment.sent_at + long;
@@ -78,17 +91,55 @@ impl Rescue {
                 let range = queue.copy_of(segment, idle.mss);
                 return Choice::Duplicate { subflow: idle.id, range, penalise: None };
             }
-            // The first nanosecond that is later.
-            let due = due + Duration::from_nanos(1);
-            self.due = Some(self.due.map_or(due, |held| held.min(due)));
+            self.ask_at(later(due));
         }
         Choice::Wait
     }
+
+    /// Asks again at `time`, if not sooner.
+    fn ask_at(&mut self, time: Time) {
+        self.due = Some(self.due.map_or(time, |due| due.min(time)));
+    }
+
+    /// A copy of the lowest segment that a silent subflow holds, on the fastest of the others that has room.
+    fn copy_of_silent(
+        &mut self,
+        now: Time,
+        view: &View,
+        queue: &Queue,
+        available: impl Fn(&SubflowView) -> bool,
+    ) -> Option<Choice> {
+        self.silences.resize(view.subflows.len(), Silence::NONE);
+        for subflow in view.open() {
+            let silence = &mut self.silences[subflow.id.index()];
+            silence.add(now, subflow);
+            if let Some(begins) = silence.begins(subflow).filter(|begins| *begins >= now) {
+                self.ask_at(later(begins));
+            }
+        }
+        let is_silent = |subflow: &SubflowView| self.silences[subflow.id.index()].lasts(now, subflow).is_some();
+        if !view.open().any(is_silent) {
+            return None;
+        }
+        let ready = |subflow: &&SubflowView| {
+            subflow.srtt.is_some() && subflow.has_room() && !is_silent(subflow) && available(subflow)
+        };
+        let other = fastest(view.usable().filter(ready))?;
+        let segment = queue.segments().take(SCAN).find(|held| {
+            !held.acked && !held.was_carried_by(other.id) && view.get(held.last_subflow).is_some_and(is_silent)
+        })?;
+        Some(Choice::Duplicate { subflow: other.id, range: queue.copy_of(segment, other.mss), penalise: None })
+    }
+}
+
+/// The first moment after this one.
+fn later(time: Time) -> Time {
+    time + Duration::from_nanos(1)
 }
 
 #[cfg(test)]
 mod tests {
-    use manypath_core::{SubflowId, Time};
+    use manypath_core::Bytes;
 
     use super::*;
     use crate::testing::{queue, segments, subflow, view};
@@ -98,7 +149,7 @@ mod tests {
 
     /// Nothing has been pending for long.
     fn dry() -> Rescue {
-        Rescue { since: Some(Time::ZERO), due: None }
+        Rescue { since: Some(Time::ZERO), ..Rescue::NONE }
     }
 
     #[test]
@@ -116,7 +167,9 @@ mod tests {
             assert_eq!(rescue.choose(now, &paths, &queue, |subflow| subflow.id == SLOW), Choice::Wait);
             queue.on_assigned(Time::ZERO, range, FAST);
         }
-        assert_eq!((rescue.choose(now, &paths, &queue, |_| true), rescue.due()), (Choice::Wait, None));
+        // It asks again once the fast one has owed an answer for too long.
+        let silent = Time::from_millis(50) + Duration::from_nanos(1);
+        assert_eq!((rescue.choose(now, &paths, &queue, |_| true), rescue.due()), (Choice::Wait, Some(silent)));
     }
 
     #[test]
@@ -134,13 +187,44 @@ mod tests {
             // Also while nobody knows how long a round trip takes there.
             paths.subflows[1].srtt = srtt;
             assert_eq!(at(&paths, Time::from_millis(80)), (Choice::Wait, Some(due)));
-            assert_eq!(at(&paths, due), (copy, None));
+            let silent = srtt.map(|srtt| due + srtt + LATE + Duration::from_nanos(1));
+            assert_eq!(at(&paths, due), (copy, silent));
         }
         paths.subflows[0].srtt = Some(Duration::from_micros(100));
         assert_eq!(at(&paths, Time::from_millis(10)).0, Choice::Wait);
         assert_eq!(at(&paths, Time::from_millis(11)).0, copy);
         paths.subflows[0].srtt = None;
         assert_eq!(at(&paths, due), (Choice::Wait, None));
+    }
+
+    #[test]
+    fn what_a_silent_subflow_holds_is_copied_once_and_lowest_first() {
+        let mut queue = queue(3, 10);
+        for (segment, subflow) in [(0, SLOW), (1, FAST), (2, FAST)] {
+            queue.on_assigned(Time::ZERO, segments(segment, segment + 1), subflow);
+        }
+        let mut paths = view([subflow(0, 20, 10, 2), subflow(1, 60, 10, 1)]);
+        let mut rescue = Rescue::NONE;
+        let mut at = |ms: u64, paths: &View, queue: &Queue| {
+            let choice = rescue.choose(Time::from_millis(ms), paths, queue, |_| true);
+            (choice, rescue.due())
+        };
+        assert_eq!(at(0, &paths, &queue), (Choice::Wait, Some(Time::from_millis(20))), "a pause of a round trip");
+        // A round trip and what may delay the answer.
+        let silent = Time::from_millis(30) + Duration::from_nanos(1);
+        assert_eq!(at(30, &paths, &queue), (Choice::Wait, Some(silent)));
+        for segment in [1, 2] {
+            let range = segments(segment, segment + 1);
+            let copy = Choice::Duplicate { subflow: SLOW, range, penalise: None };
+            assert_eq!(at(31, &paths, &queue).0, copy);
+            queue.on_assigned(Time::from_millis(31), range, SLOW);
+        }
+        assert_eq!(at(31, &paths, &queue).0, Choice::Wait);
+        // Both are silent: nobody is left to carry copies.
+        assert_eq!(at(71, &paths, &queue).0, Choice::Wait);
+        paths.subflows[0].delivered = Bytes::new(1);
+        let copy = Choice::Duplicate { subflow: FAST, range: segments(0, 1), penalise: None };
+        assert_eq!(at(72, &paths, &queue).0, copy, "the fast one is heard");
     }
 
     #[test]

@@ -406,12 +406,13 @@ impl Session {
     fn on_path_report(&mut self, now: Time, id: SubflowId, report: &DelayReport) {
         let Some(path) = self.path_mut(id) else { return };
         let lost = core::mem::take(&mut path.lost_since_report);
-        if path.way_back.on_report(report.least_us) {
+        let interval = Duration::from_micros(u64::from(report.interval_us));
+        if path.way_back.on_report(now, interval, report.least_us) {
             self.split_round_trips();
         }
         let report = PathReport {
             samples: report.samples,
-            interval: Duration::from_micros(u64::from(report.interval_us)),
+            interval,
             mean_delay: f64::from(report.mean_us) * 1e-6,
             skew_base: report.skew_base,
             var_base: f64::from(report.var_base_us) * 1e-6,

@@ -95,6 +95,9 @@ impl Session {
         let view = &mut self.view.subflows[id.index()];
         if view.state == SubflowState::Failed {
             view.state = SubflowState::Active;
+            if let Some(path) = self.path_mut(id) {
+                path.way_back.on_restored(now);
+            }
             self.stir(Time::ZERO);
             self.notify(now, id, &Event::Restored);
             match self.config.carriage {

@@ -5,7 +5,7 @@
 //! within a report's interval, too short for clocks to drift; how long they are is not, and is chosen so that the paths
 //! together take half of their round trips.
 
-use manypath_core::{Duration, SubflowView};
+use manypath_core::{Duration, SubflowView, Time};
 
 use crate::path::Path;
 use crate::session::Session;
@@ -16,6 +16,8 @@ pub(crate) struct WayBack {
     /// The smallest round trip since the last report.
     round_trip: Option<Duration>,
     measured: Option<Measured>,
+    /// When the path was heard again after it had failed: what had been given up arrived before.
+    restored: Option<Time>,
 }
 
 /// What a report and the round trips of its interval tell.
@@ -32,10 +34,18 @@ impl WayBack {
         self.round_trip = Some(self.round_trip.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// Takes the smallest one-way delay since the report before. Whether the way back was measured.
-    pub(crate) fn on_report(&mut self, least_us: Option<u32>) -> bool {
+    pub(crate) fn on_restored(&mut self, now: Time) {
+        (self.round_trip, self.restored) = (None, Some(now));
+    }
+
+    /// Takes the smallest one-way delay of an interval that is over. Whether the way back was measured.
+    pub(crate) fn on_report(&mut self, now: Time, interval: Duration, least_us: Option<u32>) -> bool {
         // Both are of packets that arrived after the last report had left, since reports and acknowledgements come the same way.
         let round_trip = self.round_trip.take();
+        if self.restored.is_some_and(|restored| now < restored + interval) {
+            // The delays may be of packets that were given up, whose round trips nobody measured.
+            return false;
+        }
         let (Some(round_trip), Some(least)) = (round_trip, least_us) else { return false };
         let raw = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX).wrapping_sub(least);
         self.measured = Some(Measured { round_trip, raw });
@@ -126,16 +136,29 @@ mod tests {
     fn a_report_is_compared_with_the_round_trips_since_the_last_one() {
         let ms = Duration::from_millis;
         let mut way = WayBack::default();
-        assert!(!way.on_report(Some(5_000)), "no round trip");
+        assert!(!way.on_report(Time::ZERO, ms(350), Some(5_000)), "no round trip");
         [30, 20, 25].into_iter().for_each(|rtt| way.on_round_trip(ms(rtt)));
-        assert!(way.on_report(Some(15_000)));
+        assert!(way.on_report(Time::ZERO, ms(350), Some(15_000)));
         assert_eq!(way.measured, Some(Measured { round_trip: ms(20), raw: 5_000 }));
         way.on_round_trip(ms(40));
-        assert!(!way.on_report(None), "not told");
-        assert!(!way.on_report(Some(0)), "those are of another interval");
+        assert!(!way.on_report(Time::ZERO, ms(350), None), "not told");
+        assert!(!way.on_report(Time::ZERO, ms(350), Some(0)), "those are of another interval");
         // The receiver's clock is a second ahead.
         way.on_round_trip(ms(60));
-        assert!(way.on_report(Some(1_050_000)));
+        assert!(way.on_report(Time::ZERO, ms(350), Some(1_050_000)));
         assert_eq!(way.measured, Some(Measured { round_trip: ms(60), raw: 10_000_u32.wrapping_sub(1_000_000) }));
+    }
+
+    #[test]
+    fn delays_of_what_was_given_up_are_compared_with_nothing() {
+        let (ms, at) = (Duration::from_millis, Time::from_millis);
+        let mut way = WayBack::default();
+        way.on_round_trip(ms(20));
+        way.on_restored(at(1_000));
+        assert!(!way.on_report(at(1_500), ms(400), Some(10_000)), "of before it had failed");
+        way.on_round_trip(ms(20));
+        assert!(!way.on_report(at(1_500), ms(501), Some(700_000)), "it began before the path was heard");
+        way.on_round_trip(ms(20));
+        assert!(way.on_report(at(1_500), ms(500), Some(10_000)));
     }
 }

@@ -225,3 +225,33 @@ fn arrival_order_does_not_let_losses_of_a_thin_path_hold_up_a_long_one() {
         assert!(both > 1.1 * alone, "{cc}: {both:.1} Mbit/s over both, {alone:.1} over the long one alone");
     }
 }
+
+/// A stream over two paths, the faster of which changes so from 10 s on, until it is back at `back`.
+fn stream_over_a_path_that_goes_away(change: &str, back: &str, scheduler: &str) -> Report {
+    let away =
+        format!("schedule = [{{ at = \"10s\", {change} }}, {{ at = \"{back}\", rate = \"20Mbit\", loss = \"0%\" }}]");
+    let links = [("20Mbit", "10ms", "96ms", away.as_str()), ("40Mbit", "30ms", "272ms", "")];
+    let connection = format!("scheduler = \"{scheduler}\"\nrate = \"6Mbit\"\ncc = \"cubic\"\npace-windows = true");
+    report("duration = \"30s\"\nwarmup = \"5s\"\nsample = \"100ms\"", &links, &connection)
+}
+
+/// It is given up after 250 ms.
+#[test]
+fn a_stream_waits_less_for_a_silent_path_than_until_it_is_given_up() {
+    let waits = |scheduler: &str| {
+        let report = stream_over_a_path_that_goes_away("loss = \"100%\"", "12s", scheduler);
+        report.connections[0].measures.unwrap().write_to_delivery_s.max.unwrap()
+    };
+    for scheduler in ["minrtt", "arrival-order"] {
+        let (without, with) = (waits(scheduler), waits(&format!("{scheduler}:rescue=on")));
+        assert!(without > 0.25 && with < 0.75 * without, "{scheduler}: {with:.3} s with copies, {without:.3} without");
+    }
+}
+
+/// What was given up arrives late, with what the queue held, and says nothing about the way back.
+#[test]
+fn a_stream_returns_to_a_path_that_has_come_back() {
+    let report = stream_over_a_path_that_goes_away("rate = \"0Mbit\"", "11200ms", "arrival-order");
+    let sent = report.connections[0].subflows.iter().map(|subflow| subflow.sent_packets).collect::<Vec<_>>();
+    assert!(sent[0] > 5 * sent[1], "{sent:?} packets");
+}
