@@ -322,6 +322,12 @@ fn may_take(subflow: &SubflowView) -> bool {
 
 impl Scheduler for ArrivalOrder {
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        if self.config.rescue
+            && let Some(copy) = self.rescue.copy_of_silent(now, view, queue, may_take)
+        {
+            self.reason = reason::SILENT;
+            return copy;
+        }
         let choice = if queue.has_pending() {
             self.rescue.on_pending(queue);
             self.choose(now, view, queue)

@@ -92,6 +92,12 @@ pub(crate) fn send_head(queue: &Queue, subflow: Option<&SubflowView>) -> Choice 
 
 impl Scheduler for MinRtt {
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
+        if self.config.rescue
+            && let Some(copy) = self.rescue.copy_of_silent(now, view, queue, |_| true)
+        {
+            self.reason = reason::SILENT;
+            return copy;
+        }
         let choice = if queue.has_pending() {
             self.rescue.on_pending(queue);
             send_head(queue, fastest_for_head(view, queue, |_| true))

@@ -65,6 +65,12 @@ impl Scheduler for RateBased {
     fn pick(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
         let config = self.config;
         let available = |subflow: &SubflowView| config.is_available(subflow);
+        if config.rescue
+            && let Some(copy) = self.rescue.copy_of_silent(now, view, queue, available)
+        {
+            self.reason = reason::SILENT;
+            return copy;
+        }
         let choice = if queue.has_pending() {
             self.rescue.on_pending(queue);
             send_head(queue, fastest_for_head(view, queue, available))

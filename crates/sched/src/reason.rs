@@ -6,6 +6,9 @@ use crate::scheduler::Choice;
 /// Nothing was decided yet.
 pub(crate) const NOTHING_YET: &str = "no decision yet";
 
+/// A copy of what a subflow holds that is not heard.
+pub(crate) const SILENT: &str = "copy of what a silent subflow holds";
+
 /// A copy of what a much slower subflow carries.
 pub(crate) const RESCUE: &str = "nothing else to send: copy of what a much slower subflow carries";
 

@@ -1,8 +1,8 @@
-//! Copies of what a silent or much slower subflow carries, while there is nothing else to send.
+//! Copies of what a silent subflow holds, and, while there is nothing else to send, of what a much slower one carries.
 //!
-//! A path that has gone away is given up after a quarter of a second. One that has only been silent for its retransmission timeout
-//! ([`crate::silence`]) may be back sooner; meanwhile the fastest other one carries copies of what it holds, so that a
-//! call or a page does not wait until then.
+//! A path that has gone away is given up after a quarter of a second. One that has been silent for its retransmission timeout
+//! (`silence.rs`) may be back sooner, and may not: meanwhile the fastest of the others carries copies of what it holds, before
+//! anything new, since all that is new waits for it.
 //!
 //! At the end of a transfer, or while the receive window or the sender's memory is full, the application waits for what a slow
 //! subflow carries: a link of 1 Mbit/s may hold the last packets of a download for seconds. An idle subflow carries a copy of
@@ -54,8 +54,44 @@ impl Rescue {
     /// Something is pending. Repairs alone do not say that the writer has more.
     pub(crate) fn on_pending(&mut self, queue: &Queue) {
         if !queue.unsent().is_zero() {
-            (self.since, self.due) = (None, None);
+            self.since = None;
         }
+    }
+
+    /// What comes before anything else: a copy of the lowest segment that a silent subflow holds, on the fastest of the
+    /// others that is available and has room.
+    pub(crate) fn copy_of_silent(
+        &mut self,
+        now: Time,
+        view: &View,
+        queue: &Queue,
+        available: impl Fn(&SubflowView) -> bool,
+    ) -> Option<Choice> {
+        self.due = None;
+        view.open().nth(1)?;
+        self.silences.resize(view.subflows.len(), Silence::NONE);
+        let mut any = false;
+        for subflow in view.open() {
+            let silence = &mut self.silences[subflow.id.index()];
+            silence.add(now, subflow);
+            match silence.begins(subflow) {
+                Some(begins) if begins < now => any = true,
+                Some(begins) => self.ask_at(later(begins)),
+                None => {}
+            }
+        }
+        if !any {
+            return None;
+        }
+        let is_silent = |subflow: &SubflowView| self.silences[subflow.id.index()].lasts(now, subflow).is_some();
+        let ready = |subflow: &&SubflowView| {
+            subflow.srtt.is_some() && subflow.has_room() && !is_silent(subflow) && available(subflow)
+        };
+        let other = fastest(view.usable().filter(ready))?;
+        let segment = queue.segments().take(SCAN).find(|held| {
+            !held.acked && !held.was_carried_by(other.id) && view.get(held.last_subflow).is_some_and(is_silent)
+        })?;
+        Some(Choice::Duplicate { subflow: other.id, range: queue.copy_of(segment, other.mss), penalise: None })
     }
 
     /// What to do where nothing is pending, because the window is full or since a round trip: the fastest subflow that is
@@ -67,12 +103,8 @@ impl Rescue {
         queue: &Queue,
         available: impl Fn(&SubflowView) -> bool,
     ) -> Choice {
-        self.due = None;
         if view.open().nth(1).is_none() {
             return Choice::Wait;
-        }
-        if let Some(copy) = self.copy_of_silent(now, view, queue, &available) {
-            return copy;
         }
         let known = |subflow: &&SubflowView| subflow.srtt.is_some() && subflow.has_room() && available(subflow);
         let idle = fastest(view.usable().filter(known));
@@ -100,36 +132,6 @@ impl Rescue {
     fn ask_at(&mut self, time: Time) {
         self.due = Some(self.due.map_or(time, |due| due.min(time)));
     }
-
-    /// A copy of the lowest segment that a silent subflow holds, on the fastest of the others that has room.
-    fn copy_of_silent(
-        &mut self,
-        now: Time,
-        view: &View,
-        queue: &Queue,
-        available: impl Fn(&SubflowView) -> bool,
-    ) -> Option<Choice> {
-        self.silences.resize(view.subflows.len(), Silence::NONE);
-        for subflow in view.open() {
-            let silence = &mut self.silences[subflow.id.index()];
-            silence.add(now, subflow);
-            if let Some(begins) = silence.begins(subflow).filter(|begins| *begins >= now) {
-                self.ask_at(later(begins));
-            }
-        }
-        let is_silent = |subflow: &SubflowView| self.silences[subflow.id.index()].lasts(now, subflow).is_some();
-        if !view.open().any(is_silent) {
-            return None;
-        }
-        let ready = |subflow: &&SubflowView| {
-            subflow.srtt.is_some() && subflow.has_room() && !is_silent(subflow) && available(subflow)
-        };
-        let other = fastest(view.usable().filter(ready))?;
-        let segment = queue.segments().take(SCAN).find(|held| {
-            !held.acked && !held.was_carried_by(other.id) && view.get(held.last_subflow).is_some_and(is_silent)
-        })?;
-        Some(Choice::Duplicate { subflow: other.id, range: queue.copy_of(segment, other.mss), penalise: None })
-    }
 }
 
 /// The first moment after this one.
@@ -152,6 +154,19 @@ mod tests {
         Rescue { since: Some(Time::ZERO), ..Rescue::NONE }
     }
 
+    /// What a scheduler does that has nothing to send, and when it asks again.
+    fn pick(
+        rescue: &mut Rescue,
+        now: Time,
+        paths: &View,
+        queue: &Queue,
+        available: impl Fn(&SubflowView) -> bool,
+    ) -> (Choice, Option<Time>) {
+        let copy = rescue.copy_of_silent(now, paths, queue, &available);
+        let choice = copy.unwrap_or_else(|| rescue.choose(now, paths, queue, available));
+        (choice, rescue.due())
+    }
+
     #[test]
     fn every_segment_of_a_much_slower_subflow_is_copied_once_and_lowest_first() {
         let mut queue = queue(10, 4);
@@ -163,13 +178,13 @@ mod tests {
         for segment in [1, 3] {
             let range = segments(segment, segment + 1);
             let copy = Choice::Duplicate { subflow: FAST, range, penalise: None };
-            assert_eq!(rescue.choose(now, &paths, &queue, |_| true), copy);
-            assert_eq!(rescue.choose(now, &paths, &queue, |subflow| subflow.id == SLOW), Choice::Wait);
+            assert_eq!(pick(&mut rescue, now, &paths, &queue, |_| true).0, copy);
+            assert_eq!(pick(&mut rescue, now, &paths, &queue, |subflow| subflow.id == SLOW).0, Choice::Wait);
             queue.on_assigned(Time::ZERO, range, FAST);
         }
         // It asks again once the fast one has owed an answer for too long.
         let silent = Time::from_millis(50) + Duration::from_nanos(1);
-        assert_eq!((rescue.choose(now, &paths, &queue, |_| true), rescue.due()), (Choice::Wait, Some(silent)));
+        assert_eq!(pick(&mut rescue, now, &paths, &queue, |_| true), (Choice::Wait, Some(silent)));
     }
 
     #[test]
@@ -177,10 +192,7 @@ mod tests {
         let mut queue = queue(10, 1);
         queue.on_assigned(Time::ZERO, segments(0, 1), SLOW);
         let mut paths = view([subflow(0, 20, 10, 0), subflow(1, 80, 10, 1)]);
-        let at = |paths: &View, time| {
-            let mut rescue = dry();
-            (rescue.choose(time, paths, &queue, |_| true), rescue.due())
-        };
+        let at = |paths: &View, time| pick(&mut dry(), time, paths, &queue, |_| true);
         let due = Time::from_millis(80) + Duration::from_nanos(1);
         let copy = Choice::Duplicate { subflow: FAST, range: segments(0, 1), penalise: None };
         for srtt in [paths.subflows[1].srtt, None] {
@@ -205,10 +217,8 @@ mod tests {
         }
         let mut paths = view([subflow(0, 20, 10, 2), subflow(1, 60, 10, 1)]);
         let mut rescue = Rescue::NONE;
-        let mut at = |ms: u64, paths: &View, queue: &Queue| {
-            let choice = rescue.choose(Time::from_millis(ms), paths, queue, |_| true);
-            (choice, rescue.due())
-        };
+        let mut at =
+            |ms: u64, paths: &View, queue: &Queue| pick(&mut rescue, Time::from_millis(ms), paths, queue, |_| true);
         assert_eq!(at(0, &paths, &queue), (Choice::Wait, Some(Time::from_millis(20))), "a pause of a round trip");
         // A round trip and what may delay the answer.
         let silent = Time::from_millis(30) + Duration::from_nanos(1);
@@ -234,11 +244,11 @@ mod tests {
         queue.on_assigned(Time::ZERO, segments(0, 1), SLOW);
         let paths = view([subflow(0, 20, 10, 0), subflow(1, 300, 10, 1)]);
         let mut rescue = Rescue::NONE;
-        let at = |ms: u64, rescue: &mut Rescue| rescue.choose(Time::from_millis(ms), &paths, &queue, |_| true);
-        assert_eq!((at(100, &mut rescue), rescue.due()), (Choice::Wait, Some(Time::from_millis(120))));
+        let at = |ms: u64, rescue: &mut Rescue| pick(rescue, Time::from_millis(ms), &paths, &queue, |_| true);
+        assert_eq!(at(100, &mut rescue), (Choice::Wait, Some(Time::from_millis(120))));
         rescue.on_pending(&fresh);
-        assert_eq!((at(110, &mut rescue), rescue.due()), (Choice::Wait, Some(Time::from_millis(130))));
-        assert_eq!(at(129, &mut rescue), Choice::Wait);
-        assert!(matches!(at(130, &mut rescue), Choice::Duplicate { .. }));
+        assert_eq!(at(110, &mut rescue), (Choice::Wait, Some(Time::from_millis(130))));
+        assert_eq!(at(129, &mut rescue).0, Choice::Wait);
+        assert!(matches!(at(130, &mut rescue).0, Choice::Duplicate { .. }));
     }
 }
