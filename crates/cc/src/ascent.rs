@@ -311,8 +311,9 @@ impl Ascent {
     }
 
     fn on_report(&mut self, now: Time, report: &Report<Role>, others: f64) {
-        let unlimited = report.is_filled(self.mss);
-        let held_back = report.app_limited || !unlimited;
+        // A source as fast as the path has nothing more to send after each packet, though an interval was sent at its rate.
+        let wants_data = report.app_limited && self.config.bursts == Bursts::Ignored;
+        let held_back = wants_data || !report.is_filled(self.mss);
         if report.is_overload() && (held_back || self.config.brake == Brake::Any) {
             self.brake(now, report, others);
             return;
@@ -329,8 +330,8 @@ impl Ascent {
             return;
         }
         match self.phase.clone() {
-            Phase::SlowStart(_) if report.app_limited => self.begin(now, 0, report.rate),
-            Phase::SlowStart(doubling) if unlimited => self.on_doubled(now, report, doubling, others),
+            Phase::SlowStart(_) if held_back && report.app_limited => self.begin(now, 0, report.rate),
+            Phase::SlowStart(doubling) if !held_back => self.on_doubled(now, report, doubling, others),
             // Whatever the sender can do, the path cannot do as much.
             Phase::SlowStart(doubling) if self.arrived(report).is_some() => self.go_back(now, report, doubling, others),
             Phase::SlowStart(doubling) => self.repeat_or_go_back(now, report, doubling, others),

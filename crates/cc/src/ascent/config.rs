@@ -106,11 +106,12 @@ pub enum Queue {
 /// the end that fills the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bursts {
-    /// The round of probing begins anew: with bursts shorter than a round none ends, and the rate stays as it is, whatever is lost.
+    /// The round of probing begins anew: with bursts shorter than a round none ends, and the rate stays as it is, whatever is lost. So it does
+    /// for a source as fast as the path, which has nothing more to send after each packet.
     Ignored,
-    /// A probe that was sent at its rate until the application had no more is one, if a shorter one; else it alone is repeated. What was
-    /// cut short and lost more than the utility bears, and than chance explains, or filled a queue (in slow start by half of what it
-    /// sent), lowers the rate to what the path carried.
+    /// What was sent at its rate is a test, whatever was left to send, and a probe that was so until the application had no more is one, if
+    /// a shorter one; else it alone is repeated. What was cut short and lost more than the utility bears, and than chance explains, or filled
+    /// a queue (in slow start by half of what it sent), lowers the rate to what the path carried.
     Heeded,
 }
 
