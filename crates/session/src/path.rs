@@ -204,6 +204,7 @@ impl Path {
 
     fn on_measured(&mut self, now: Time, rtt: Duration, view: &mut SubflowView) {
         self.age.on_sample(now);
+        self.way_back.on_round_trip(rtt);
         view.latest_rtt = rtt;
         view.srtt = self.rtt.srtt();
         view.rttvar = self.rtt.rttvar();
@@ -294,8 +295,6 @@ impl Path {
             // left twice, since nobody knows which packet is acknowledged.
             self.largest_acked = Some(number.0);
             self.measure(now, rtt, view);
-            // Of data, as are the delays that the peer reports.
-            self.way_back.on_round_trip(rtt);
         }
         let in_recovery = self.recovering || self.recovery_start.is_some_and(|start| sent.sent_at <= start);
         if !in_recovery {
