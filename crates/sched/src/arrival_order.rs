@@ -210,7 +210,8 @@ struct Due {
 /// Parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Whether a subflow with nothing to send carries copies of what a much slower one holds (`rescue.rs`).
+    /// Whether others carry copies of what a silent subflow holds, and a subflow with nothing to send of what a much slower one does
+    /// (`rescue.rs`).
     pub rescue: bool,
 }
 

@@ -16,7 +16,8 @@ use crate::scheduler::{Choice, Scheduler};
 /// Parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Whether a subflow with nothing to send carries copies of what a much slower one holds (`rescue.rs`). Linux: no.
+    /// Whether others carry copies of what a silent subflow holds, and a subflow with nothing to send of what a much slower one does
+    /// (`rescue.rs`). Linux: no.
     pub rescue: bool,
 }
 

@@ -25,7 +25,8 @@ pub(crate) const ENOUGH_QUEUED: &str = "enough queued on every subflow with room
 pub struct Config {
     /// The share of pacing rate times smoothed RTT from which on a subflow has enough queued, in 0..=1. MPCC s6: 0.1.
     pub share: f64,
-    /// Whether a subflow with nothing to send carries copies of what a much slower one holds (`rescue.rs`). MPCC: no.
+    /// Whether others carry copies of what a silent subflow holds, and a subflow with nothing to send of what a much slower one does
+    /// (`rescue.rs`). MPCC: no.
     pub rescue: bool,
 }
 

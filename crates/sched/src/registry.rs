@@ -41,7 +41,7 @@ const RESCUE: Parameter = Parameter {
     name: "rescue",
     default: "off",
     range: "on or off",
-    meaning: "with nothing else to send, copy what takes another subflow more than four round trips",
+    meaning: "copy what a silent subflow holds and, with nothing else to send, what takes another more than four round trips",
 };
 
 static ALGORITHMS: &[Algorithm] = &[
