@@ -604,7 +604,7 @@ fn a_probe_that_the_application_limits_is_repeated_alone() {
 
 #[test]
 fn what_a_burst_loses_lowers_its_rate_to_what_arrived() {
-    // At 8 Mbit/s 6.4% are bearable, and 51 packets show it to within 7%.
+    // At 8 Mbit/s 6.4% are bearable, and some 50 packets show it to within 10% (three standard errors).
     for (bursts, loss, falls) in
         [(Bursts::Heeded, 0.1, false), (Bursts::Heeded, 0.2, true), (Bursts::Ignored, 0.2, false)]
     {
