@@ -26,10 +26,10 @@ const SEND_BUFFER: usize = 4 << 20;
 /// The most records waiting in noq: what it sends in one turn. More would be out of the scheduler's hands for nothing.
 pub(crate) const MAX_QUEUED: usize = 20;
 
-/// How many packets QUIC acknowledges at once. Data acknowledgements, one for two records, are packets of their own and free the
-/// sender's memory; noq does not add an ACK frame to them before one is due, so that ACKs of every second packet would double
-/// the packets on the way back. Of more at once, windows leave in lumps: docs/decisions/quic-pacing.md.
-const ACK_EVERY: u32 = 4;
+/// How many packets QUIC acknowledges at once, and how many records the session does at least. What the session sends are packets of
+/// their own, to which noq adds no ACK frame before one is due: of fewer at once, acknowledgements would fill thin ways back. Of more at once,
+/// windows leave in lumps: docs/decisions/quic-pacing.md.
+pub(crate) const ACK_EVERY: u32 = 4;
 
 /// The longest a QUIC ACK waits for more packets.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(5);

@@ -46,7 +46,8 @@ pub struct DataAck {
     pub left_edge_subflow: Option<SubflowId>,
     /// Whether that segment had been sent more than once.
     pub left_edge_retransmitted: bool,
-    /// How many segments one data acknowledgement covers when nothing is missing: 2 with delayed acknowledgements.
+    /// How many segments one data acknowledgement covers at most when nothing is missing: 2 with delayed acknowledgements, more where
+    /// they keep an interval.
     pub segments_per_ack: u32,
 }
 

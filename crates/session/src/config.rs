@@ -58,8 +58,10 @@ pub struct Config {
     pub max_flows: u32,
     /// How many paths may be open at once; at most [`MAX_PATHS`].
     pub max_paths: u32,
-    /// A data acknowledgement covers this many records when nothing is unusual.
+    /// A data acknowledgement covers this many records at least when nothing is unusual.
     pub records_per_ack: u32,
+    /// It leaves no sooner than this after the last one on its path when nothing is unusual, and covers what has come meanwhile.
+    pub ack_interval: Duration,
     /// The longest that a received record waits for its acknowledgement.
     pub max_ack_delay: Duration,
     /// A path idle for this long is probed.
@@ -92,6 +94,7 @@ impl Config {
             max_flows,
             max_paths: 16,
             records_per_ack: 2,
+            ack_interval: Duration::ZERO,
             max_ack_delay: Duration::from_millis(5),
             keep_alive: Duration::from_secs(15),
             pacing_burst: Duration::from_micros(500),

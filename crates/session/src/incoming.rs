@@ -1,11 +1,13 @@
 //! What comes in: the peer's records.
 
 use manypath_cc::{Event, PathReport};
-use manypath_core::{Bytes, DataRange, DataSeq, Duration, FlowId, Priority, SubflowId, SubflowState, Time};
+use manypath_core::{
+    Bytes, DataRange, DataSeq, Duration, FlowId, Priority, SubflowId, SubflowState, SubflowView, Time,
+};
 use manypath_sched::{Content, DataAck};
 
-use crate::acks::{Arrival, most_ranges};
-use crate::config::Carriage;
+use crate::acks::{AckPolicy, Arrival, most_ranges};
+use crate::config::{Carriage, Config};
 use crate::error::ProtocolError;
 use crate::path::Path;
 use crate::record::{Ack, Data, DelayReport, PathStatus, Record, SendTime};
@@ -103,11 +105,11 @@ impl Session {
 
     /// Notes a record with sequence numbers on its path, and what it means for the others.
     fn acknowledge(&mut self, now: Time, id: SubflowId, range: DataRange, left_before: DataSeq, duplicate: bool) {
-        let (every, delay) = (self.config.records_per_ack, self.config.max_ack_delay);
+        let Config { records_per_ack: every, ack_interval: interval, max_ack_delay: max_delay, .. } = self.config;
         let left = self.arrivals.left();
         let mut due = None;
         if let Some(path) = self.path_mut(id) {
-            path.ack.on_record(now, range.start, duplicate, every, delay);
+            path.ack.on_record(now, range, duplicate, AckPolicy { every, interval, max_delay });
             due = path.ack.due;
         }
         if left > left_before && self.config.carriage == Carriage::Datagrams {
@@ -316,10 +318,23 @@ impl Session {
             segments,
             left_edge_subflow: edge.filter(|_| moved).map(|(subflow, _)| subflow),
             left_edge_retransmitted: edge.is_some_and(|(_, retransmitted)| retransmitted),
-            segments_per_ack: self.config.records_per_ack,
+            segments_per_ack: self.segments_per_ack(),
         };
         self.scheduler.on_data_ack(now, &ack, &self.view);
         Ok(())
+    }
+
+    /// How many segments a data acknowledgement covers when nothing is missing, of a peer that acknowledges as this end does.
+    fn segments_per_ack(&self) -> u32 {
+        let Config { records_per_ack, ack_interval, .. } = self.config;
+        if ack_interval.is_zero() {
+            return records_per_ack;
+        }
+        let of = |path: &SubflowView| path.delivery_rate.bytes_in(ack_interval).as_f64() / path.mss.as_f64().max(1.0);
+        let meanwhile: f64 = self.view.usable().map(of).sum();
+        // A float to integer cast saturates.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        records_per_ack.max(meanwhile.ceil() as u32)
     }
 
     /// Tells the flows what of them is acknowledged when the left edge moves to `left`.

@@ -1,9 +1,10 @@
 //! What schedulers may do that others seldom do: data sent behind a gap, and copies for a path with smaller packets.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
-use manypath_core::{AlgorithmSpec, Bytes, DataRange, DataSeq, SubflowId, Time, View};
-use manypath_sched::{Choice, Queue, Scheduler};
+use manypath_core::{AlgorithmSpec, Bytes, DataRange, DataSeq, Duration, SubflowId, Time, View};
+use manypath_sched::{Choice, DataAck, Queue, Scheduler};
 use manypath_session::record::{Ack, AckRanges, Data, Record};
 use manypath_session::{Config, PathInit, ProtocolError, Role, Session, SessionEvent, Transmit};
 
@@ -147,4 +148,45 @@ fn a_path_is_not_silent_for_what_is_known_to_be_lost() {
     session.on_lost(Time::from_millis(50), WIDE, packets[0].0.packet.unwrap());
     (50..900).for_each(|ms| drop(sent(&mut session, Time::from_millis(ms))));
     assert!(std::iter::from_fn(|| session.poll_event()).all(|event| !matches!(event, SessionEvent::PathFailed(_))));
+}
+
+/// Sends what comes next by the wide path, and notes how many segments acknowledgements are said to cover.
+#[derive(Debug)]
+struct Listens(Arc<Mutex<Vec<u32>>>);
+
+impl Scheduler for Listens {
+    fn pick(&mut self, _now: Time, view: &View, queue: &Queue) -> Choice {
+        let wide = &view.subflows[WIDE.index()];
+        queue.head(wide.mss).filter(|_| wide.has_room()).map_or(Choice::Wait, |range| send(WIDE, range))
+    }
+
+    fn on_data_ack(&mut self, _now: Time, ack: &DataAck, _view: &View) {
+        self.0.lock().unwrap().push(ack.segments_per_ack);
+    }
+
+    fn reason(&self) -> &'static str {
+        "it listens"
+    }
+}
+
+#[test]
+fn an_acknowledgement_covers_what_comes_in_an_interval() {
+    for (interval, covered) in [(0, 2), (1, 2), (5, 5), (10, 10)] {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let cc = manypath_cc::create(&AlgorithmSpec::named("reno"), 1).unwrap();
+        let config =
+            Config { ack_interval: Duration::from_millis(interval), pace_windows: false, ..Config::new(Role::Client) };
+        let mut session = Session::new(config, cc, Box::new(Listens(Arc::clone(&heard))));
+        session.add_path(Time::ZERO, PathInit::new(Bytes::new(1_400))).unwrap();
+        let flow = session.open_flow().unwrap();
+        assert_eq!(session.write(Time::ZERO, flow, 50_000).unwrap(), 50_000);
+        // Ten packets, the window, arrive in ten milliseconds.
+        let arrived = Time::from_millis(10);
+        let packets: Vec<_> = sent(&mut session, Time::ZERO).into_iter().filter_map(|(sent, _)| sent.packet).collect();
+        assert_eq!(packets.len(), 10);
+        packets.into_iter().for_each(|packet| session.on_acked(arrived, WIDE, packet));
+        let ack = Ack { left: DataSeq(1_000), window_end: DataSeq(1 << 24), ranges: AckRanges::new() };
+        session.on_record(arrived, WIDE, &Record::Ack(ack), false).unwrap();
+        assert_eq!(*heard.lock().unwrap(), [covered], "{interval} ms");
+    }
 }
