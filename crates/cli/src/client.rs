@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,9 +12,10 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
-use manypath_core::{AlgorithmSpec, Duration as Span, ParseUnitError, Priority, Rate};
+use manypath_core::{AlgorithmSpec, Bytes, Duration as Span, ParseUnitError, Priority, Rate};
 use manypath_quic::{
-    Bind, ClientConfig, Connection, Fingerprint, MAX_TOKEN, PathConfig, PathState, PathTerms, Trust, Wish,
+    Bind, ClientConfig, Connection, Fingerprint, MAX_TOKEN, PathConfig, PathState, PathTerms, TransportConfig, Trust,
+    Wish,
 };
 use rustix::io::Errno;
 use tokio::net::UdpSocket;
@@ -67,7 +69,7 @@ pub(crate) struct ClientArgs {
     pub(crate) timeout: Duration,
 }
 
-/// The algorithms of a transfer.
+/// The algorithms of a transfer, and how much of it may be under way.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct AlgorithmArgs {
     /// The congestion controller of whoever sends the data (see `manypath algorithms`)
@@ -84,6 +86,20 @@ pub(crate) struct AlgorithmArgs {
     /// it by what it gives; with `--cc uni-mptcp:correct=off` it tries anew when a path has changed, as its paper has it.
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = "Algorithms")]
     target_rate: Option<Rate>,
+
+    /// The most that this end keeps of what it sends, until it is acknowledged, and of what it receives, until it is read
+    ///
+    /// No more than that, the lesser of both ends', is under way in the longest round trip of the paths: 16 MiB in 100 ms are
+    /// 1.3 Gbit/s. Faster and longer paths need more at both ends, and losses up to twice as much.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "16MiB",
+        value_parser = parse_window,
+        allow_hyphen_values = true,
+        help_heading = "Memory"
+    )]
+    window: Bytes,
 }
 
 /// The controller that knows targets.
@@ -101,6 +117,21 @@ impl AlgorithmArgs {
         };
         let sched = self.sched.clone().or_else(|| cc.as_ref().map(algorithms::default_sched));
         Ok((cc, sched))
+    }
+
+    /// Has a session move its data so. Returns what it asks of the other end.
+    pub(crate) fn apply(&self, transport: &mut TransportConfig) -> Result<Wish> {
+        let (cc, sched) = self.chosen()?;
+        let wish = Wish { cc: cc.clone(), sched: sched.clone() };
+        if let Some(cc) = cc {
+            transport.cc = cc;
+        }
+        if let Some(sched) = sched {
+            transport.sched = sched;
+        }
+        (transport.send_buffer, transport.receive_window, transport.flow_window) =
+            (self.window, self.window, self.window);
+        Ok(wish)
     }
 
     /// The controller with a target.
@@ -238,6 +269,15 @@ pub(crate) fn parse_timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The least and the most that an end may keep. Less than the least would not fill one path of a home.
+const WINDOWS: RangeInclusive<Bytes> = Bytes::new(64 << 10)..=Bytes::new(1 << 30);
+
+/// Parses `64MiB`.
+fn parse_window(text: &str) -> Result<Bytes, String> {
+    let window: Bytes = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    if WINDOWS.contains(&window) { Ok(window) } else { Err("a window is 64KiB to 1GiB".to_owned()) }
+}
+
 /// The same in the units of the core. Who leaves out the unit most likely means seconds, as the defaults do.
 pub(crate) fn parse_span(text: &str) -> Result<Span, ParseUnitError> {
     text.parse().map_err(|error| match error {
@@ -348,10 +388,7 @@ impl ClientArgs {
         let patience = Span::from_secs_f64(self.timeout.as_secs_f64());
         config.connect_timeout = config.connect_timeout.min(patience);
         config.transport.linger = patience;
-        let (cc, sched) = algorithms.chosen()?;
-        config.wish = Wish { cc: cc.clone(), sched: sched.clone() };
-        config.transport.cc = cc.unwrap_or(config.transport.cc);
-        config.transport.sched = sched.unwrap_or(config.transport.sched);
+        config.wish = algorithms.apply(&mut config.transport)?;
         trace.attach(&mut config.transport);
         dial::connect(&config, &servers).await.with_context(|| format!("cannot connect to {host}"))
     }
@@ -531,6 +568,23 @@ mod tests {
         assert_eq!(names(&["--cc=cubic"]), (Some("cubic".into()), Some("arrival-order".into())));
         assert_eq!(names(&["--cc=uni-mptcp"]).1.as_deref(), Some("minrtt"));
         assert_eq!(names(&["--cc=cubic", "--sched=round-robin"]).1.as_deref(), Some("round-robin"));
+    }
+
+    #[test]
+    fn a_window_is_of_all_that_this_end_keeps() {
+        let windows = |args: &[&str]| {
+            let mut transport = TransportConfig::default();
+            parse(args).algorithms.apply(&mut transport).unwrap();
+            [transport.send_buffer, transport.receive_window, transport.flow_window].map(Bytes::get)
+        };
+        assert_eq!(windows(&["--window=64MiB"]), [64 << 20; 3]);
+        let default = TransportConfig::default();
+        assert_eq!(windows(&[]), [default.send_buffer, default.receive_window, default.flow_window].map(Bytes::get));
+        for (bad, why) in [("63KiB", "64KiB to 1GiB"), ("2GiB", "64KiB to 1GiB"), ("16", "no unit"), ("-1MB", "range")]
+        {
+            let said = Cli::try_parse_from(["x", "--window", bad]).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+        }
     }
 
     #[test]

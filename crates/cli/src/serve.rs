@@ -93,9 +93,7 @@ impl ListenArgs {
             allow_choice: !self.no_choice,
             ..ServerConfig::default()
         };
-        let (cc, sched) = algorithms.chosen()?;
-        config.transport.cc = cc.unwrap_or(config.transport.cc);
-        config.transport.sched = sched.unwrap_or(config.transport.sched);
+        algorithms.apply(&mut config.transport)?;
         Ok(config)
     }
 }
