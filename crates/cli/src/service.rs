@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SLOWEST_HASH: u64 = 10_000_000;
 
 /// Requests served at once, over all clients: each holds an open file and a thread, and about a megabyte beside what its session
-/// holds, which is up to 16 MiB of what is sent and not yet acknowledged, and as much of what is received and not yet read.
+/// holds, which is up to `--window` of what is sent and not yet acknowledged, and as much of what is received and not yet read.
 const MAX_REQUESTS: usize = 256;
 
 /// What a server does for its clients.
