@@ -90,7 +90,8 @@ pub(crate) struct AlgorithmArgs {
     /// The most that this end keeps of what it sends, until it is acknowledged, and of what it receives, until it is read
     ///
     /// No more than that, the lesser of both ends', is under way in the longest round trip of the paths: 16 MiB in 100 ms are
-    /// 1.3 Gbit/s. Faster and longer paths need more at both ends, and losses up to twice as much.
+    /// 1.3 Gbit/s. Faster and longer paths need more at both ends, and losses up to twice as much. A server keeps as much for each
+    /// client.
     #[arg(
         long,
         value_name = "SIZE",
