@@ -61,6 +61,8 @@ struct Plan {
     window: u64,
     scheduler: &'static str,
     controller: &'static str,
+    /// Records an acknowledgement covers at least, and the milliseconds between two.
+    acks: (u32, u64),
     mutation: Mutation,
 }
 
@@ -102,6 +104,8 @@ fn session(role: Role, plan: &Plan) -> Session {
     config.receive_window = Bytes::new(plan.window);
     config.flow_window = Bytes::new(plan.window / 2);
     config.send_buffer = Bytes::new(plan.window * 4);
+    config.records_per_ack = plan.acks.0;
+    config.ack_interval = Duration::from_millis(plan.acks.1);
     config.peer.receive_window = config.receive_window;
     config.peer.flow_window = config.flow_window;
     let cc = manypath_cc::create(&plan.controller.parse::<AlgorithmSpec>().unwrap(), plan.seed).unwrap();
@@ -405,10 +409,11 @@ fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
     let names = (
         prop::sample::select(named(manypath_sched::algorithms().iter().map(|found| found.name), &RESCUED)),
         prop::sample::select(named(manypath_cc::algorithms().iter().map(|found| found.name), &[])),
+        prop::sample::select(vec![(2, 0), (4, 1)]),
     );
     let flows = prop::collection::vec(1_u64..400_000, 1..8);
     (any::<u64>(), prop::collection::vec(hostility(), 1..4), flows, 20_000_u64..300_000, names).prop_map(
-        move |(seed, paths, flows, window, (scheduler, controller))| Plan {
+        move |(seed, paths, flows, window, (scheduler, controller, acks))| Plan {
             seed,
             paths,
             flows,
@@ -418,6 +423,7 @@ fn plan(mutation: Mutation) -> impl Strategy<Value = Plan> {
             window,
             scheduler,
             controller,
+            acks,
             mutation,
         },
     )
@@ -497,7 +503,7 @@ fn duel(paths: Vec<Hostility>, size: u64) -> Duel {
     let (window, scheduler, controller) = (WINDOW, "minrtt", "reno");
     let (flows, answer, conduct) = (vec![size], 100, vec![[PATIENT; 2]]);
     let mutation = Mutation::None;
-    Duel::new(Plan { seed: 7, paths, flows, answer, conduct, window, scheduler, controller, mutation })
+    Duel::new(Plan { seed: 7, paths, flows, answer, conduct, window, scheduler, controller, acks: (2, 0), mutation })
 }
 
 #[test]
