@@ -184,8 +184,10 @@ impl Session {
         let span_limit = self.config.receive_window.get();
         #[cfg(test)]
         let span_limit = self.mutation.receive_limit(span_limit);
-        if may_drop && grown > 0 && self.spanned + grown > span_limit {
-            // A sender that numbers bytes in order gets here only while a RESET is late whose SKIPs have moved the window.
+        let leaves_hole = data.offset > flow.recv.readable().end;
+        if may_drop && leaves_hole && grown > 0 && self.spanned + grown > span_limit {
+            // A sender that numbers bytes in order gets here only while a RESET is late whose SKIPs have moved the window. What its
+            // readers can go on with is taken: it may be what the RESET waits for.
             self.totals.dropped_records += 1;
             return Ok(Received::Nothing);
         }

@@ -1,6 +1,6 @@
 //! Data that arrives in many pieces.
 
-use manypath_core::{AlgorithmSpec, Bytes, DataSeq, FlowId, SubflowId, Time};
+use manypath_core::{AlgorithmSpec, Bytes, DataRange, DataSeq, FlowId, SubflowId, Time};
 use manypath_session::record::{Data, Record, SendTime};
 use manypath_session::{Carriage, Config, PathInit, Received, Role, Session};
 
@@ -110,4 +110,31 @@ fn ends_that_overtake_data_take_no_room() {
         while session.poll_event().is_some() || session.poll_transmit(Time::ZERO).is_some() {}
     }
     assert_eq!(session.totals().dropped_records, 0);
+}
+
+/// A RESET may lie beyond the window, which moves when what is missing has been read: so that is taken, whatever is spanned.
+#[test]
+fn what_can_be_read_is_taken_while_resets_are_late() {
+    const FLOW_WINDOW: u64 = 16 << 20;
+    let (mut session, id) = receiver(Carriage::Datagrams);
+    let mut hears = |record| {
+        let received = session.on_record(Time::ZERO, id, &record, false).unwrap();
+        // It acknowledges, and says how far the window has moved.
+        while session.poll_transmit(Time::ZERO).is_some() {}
+        received != Received::Nothing
+    };
+    let sent = SendTime(0);
+    let data = |flow, seq, offset, len| {
+        Record::Data(Data { flow, seq: DataSeq(seq), offset, len, fin: false, copy: false, sent, deadline: None })
+    };
+    // Of four flows all is given up but the last byte that had left. Together they span the window.
+    for flow in 0..4 {
+        let start = u64::from(flow) * FLOW_WINDOW;
+        hears(Record::Skip { range: DataRange::new(DataSeq(start), FLOW_WINDOW - 1), sent });
+        assert!(hears(data(FlowId(flow * 2), start + FLOW_WINDOW - 1, FLOW_WINDOW - 1, 1)));
+    }
+    let next = 4 * FLOW_WINDOW;
+    assert!(!hears(data(FlowId(8), next + 1_000, 1_000, 1_000)), "it could not be read");
+    assert!(hears(data(FlowId(8), next, 0, 1_000)));
+    assert!(hears(data(FlowId(8), next + 1_000, 1_000, 1_000)));
 }
