@@ -72,7 +72,8 @@ pub(crate) struct AckDuty {
     /// The left edge as last told on the path.
     told: DataSeq,
     last_sent: Option<Time>,
-    /// Where they landed. Each is told once at least: what the peer's carrier says has arrived and the session does not is sent again.
+    /// Where they landed, to be told once at least, if not more come at a time than there is room for: what the peer's carrier says has
+    /// arrived and the session does not is sent again.
     landed: Runs,
 }
 
