@@ -130,8 +130,9 @@ impl AlgorithmArgs {
         if let Some(sched) = sched {
             transport.sched = sched;
         }
-        (transport.send_buffer, transport.receive_window, transport.flow_window) =
-            (self.window, self.window, self.window);
+        transport.send_buffer = self.window;
+        transport.receive_window = self.window;
+        transport.flow_window = self.window;
         Ok(wish)
     }
 
@@ -270,7 +271,7 @@ pub(crate) fn parse_timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The least and the most that an end may keep. Less than the least would not fill one path of a home.
+/// The least and the most that an end may keep.
 const WINDOWS: RangeInclusive<Bytes> = Bytes::new(64 << 10)..=Bytes::new(1 << 30);
 
 /// Parses `64MiB`.

@@ -10,8 +10,8 @@ use crate::config::TransportConfig;
 use crate::message::Hello;
 use crate::proof;
 
-/// Data acknowledgements are packets of their own. For every two records they took 4% of what arrived, and QUIC's another 1.3%: more
-/// than the way back of many home links carries. Later ones tell STMS-A too little (docs/decisions/quic-pacing.md).
+/// Data acknowledgements are packets of their own. For every two records they took, with QUIC's, 5% of what arrived: all that a way back
+/// of a twentieth of the rate carries. Later ones tell STMS-A too little (docs/decisions/quic-pacing.md).
 const ACK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Checks the names of algorithms before anything is connected.
