@@ -23,7 +23,8 @@
 //!   arrives, at the rate of their windows or paces, or, if that is less, at which they delivered when nothing limited them.
 //!
 //! So the fastest is not who has the smallest round-trip time but who arrives first now, and with several subflows each counts for the
-//! time that it is ahead. Lost data goes first, as in STMS: a gap that is shorter than all that was lost begins with it.
+//! time that it is ahead. Lost data stands in the gap, too, from where the lowest of it belongs; in STMS before all that is unsent. After a
+//! flood that lost most of a window, what had been left for the first to arrive would wait until all of it has been repeated.
 //!
 //! What a subflow is given it keeps, whatever becomes of its rate. So one that is paced is given more only while it has little queued, as
 //! in [`rate_based`] (MPCC s6).
@@ -33,16 +34,16 @@
 //! It waits when every subflow that has room, and little queued, has a gap that reaches beyond the unsent data or the window. The one
 //! that arrives first never waits for another.
 
-use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
+use manypath_core::{Bytes, DataRange, Duration, SubflowId, SubflowView, Time, View};
 
-use crate::minrtt::{bandwidth, send_head};
+use crate::minrtt::bandwidth;
 use crate::queue::Queue;
 use crate::rate_based;
 use crate::reason;
 use crate::rescue::Rescue;
 use crate::scheduler::{Choice, Scheduler};
 use crate::silence::Silence;
-use crate::stms::{GAP_TOO_LONG, behind, wait};
+use crate::stms::{GAP_TOO_LONG, wait};
 
 /// The largest of the samples of this round trip and the one before, bytes per second; zero before the first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -282,7 +283,8 @@ impl ArrivalOrder {
         self.gaps.clear();
         self.ahead = Bytes::ZERO;
         self.reason = "alone: the front";
-        send_head(queue, Some(only).filter(|only| may_take(only)))
+        let front = in_order(queue, 0.0, only.mss, only.mss).filter(|_| may_take(only));
+        front.map_or(Choice::Wait, |range| Choice::Send { subflow: only.id, range })
     }
 
     fn choose(&mut self, now: Time, view: &View, queue: &Queue) -> Choice {
@@ -306,13 +308,30 @@ impl ArrivalOrder {
         for due in &self.order {
             let Some(subflow) = view.get(due.id).filter(|subflow| may_take(subflow)) else { continue };
             let gap = self.gaps[due.id.index()];
-            if let Some(range) = behind(queue, gap, first.mss, subflow.mss) {
+            if let Some(range) = in_order(queue, gap, first.mss, subflow.mss) {
                 self.reason =
                     if due.id == first.id { "first to arrive: the front" } else { "behind what arrives before" };
                 return Choice::Send { subflow: subflow.id, range };
             }
         }
         Choice::Wait
+    }
+}
+
+/// The data, unsent or lost, behind so many segments of `gap_mss` of it, as much as a record of `mss` carries. All that was lost is taken
+/// to follow its lowest.
+fn in_order(queue: &Queue, gap: f64, gap_mss: Bytes, mss: Bytes) -> Option<DataRange> {
+    // Casts saturate, and a gap is never negative.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let gap = gap as u64;
+    let segments = |bytes: Bytes| bytes.get().div_ceil(queue.payload(gap_mss));
+    let (before, lost) = (segments(queue.unsent_before_lost()), segments(queue.lost()));
+    if gap < before {
+        queue.unsent_behind(gap, gap_mss, mss)
+    } else if gap - before < lost {
+        queue.lost_head(mss)
+    } else {
+        queue.unsent_behind(gap - lost, gap_mss, mss)
     }
 }
 
@@ -696,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_data_stands_before_the_gap_s() {
+    fn lost_data_stands_where_the_lowest_of_it_belongs() {
         let mut queue = queue(100, 100);
         queue.on_assigned(Time::ZERO, segments(0, 1), SubflowId(0));
         queue.on_assigned(Time::ZERO, segments(1, 2), SubflowId(0));
@@ -707,6 +726,36 @@ mod tests {
         let mut open = fast_full();
         open.subflows[0].in_flight = Bytes::ZERO;
         assert_eq!(ArrivalOrder::new(Config::default()).pick(Time::ZERO, &open, &queue), send(0, 0));
+    }
+
+    #[test]
+    fn what_was_left_for_the_first_goes_before_what_others_lost_behind_it() {
+        let lose = |queue: &mut Queue, start| {
+            queue.on_assigned(Time::ZERO, segments(start, start + 1), SubflowId(1));
+            queue.on_copy_ended(segments(start, start + 1), SubflowId(1), false);
+        };
+        let (mut near, mut far) = (queue(100, 100), queue(100, 100));
+        for start in [3, 5] {
+            lose(&mut near, start);
+            lose(&mut far, start + 9);
+        }
+        let mut open = fast_full();
+        open.subflows[0].in_flight = Bytes::ZERO;
+        let pick = |paths: &View, queue: &Queue| ArrivalOrder::new(Config::default()).pick(Time::ZERO, paths, queue);
+        assert_eq!(pick(&open, &near), send(0, 0));
+        // A gap of ten: three unsent, two lost and five unsent; or all unsent.
+        assert_eq!(pick(&fast_full(), &near), send(1, 10));
+        assert_eq!(pick(&fast_full(), &far), send(1, 10));
+        lose(&mut far, 10);
+        // One more is lost, the eleventh: it is next.
+        assert_eq!(pick(&fast_full(), &far), send(1, 10));
+        far.on_assigned(Time::ZERO, segments(0, 2), SubflowId(0));
+        assert_eq!(pick(&fast_full(), &far), send(1, 10));
+        for subflow in [0, 1] {
+            open.subflows[1 - subflow].state = SubflowState::Failed;
+            open.subflows[subflow].state = SubflowState::Active;
+            assert_eq!(pick(&open, &near), send(u32::try_from(subflow).unwrap(), 0), "alone");
+        }
     }
 
     #[test]

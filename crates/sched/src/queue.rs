@@ -87,6 +87,13 @@ impl Queue {
         Bytes::new(self.lost.total())
     }
 
+    /// Unsent bytes below the lowest lost data: gaps that were left for subflows that arrive earlier. Costs O(gaps).
+    pub fn unsent_before_lost(&self) -> Bytes {
+        let Some(lost) = self.lost.first() else { return Bytes::ZERO };
+        let before = self.unsent.ranges().iter().take_while(|range| range.start < lost.start);
+        Bytes::new(before.map(|range| range.len()).sum())
+    }
+
     /// Bytes admitted and not acknowledged: what the sender's memory holds.
     pub fn held(&self) -> Bytes {
         Bytes::new(self.admitted - self.left)
