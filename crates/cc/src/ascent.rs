@@ -1,7 +1,7 @@
 //! Gradient ascent on a utility by trying rates: what MPCC runs on each subflow (MPCC s5.2) and Vivace on its only one
 //! (Dong et al., NSDI 2018). MPCC's is Vivace's with the connection's total rate `T` in place of the own rate.
 //!
-//! Rates are in Mbit/s. `others` is the sum of the rates that the connection's other subflows have published; it is frozen
+//! Rates are in Mbit/s. The sum of the rates that the connection's other subflows have published is frozen
 //! while a gradient is estimated, so that the others' changes are not taken for effects of the own rate.
 //!
 //! Where the papers are silent:
@@ -55,6 +55,15 @@ struct Role {
     epoch: u32,
     /// Place in a probing round.
     index: usize,
+}
+
+/// What a subflow knows of the others of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Others {
+    /// The sum of the rates that they have published, Mbit/s.
+    pub rate: f64,
+    /// How many send.
+    pub count: u32,
 }
 
 /// Where the ascent is (MPCC s5.2).
@@ -141,8 +150,8 @@ impl Ascent {
         self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.srtt, self.config.initial_rtt);
     }
 
-    /// Something happened on the subflow; `others` is the sum of the others' published rates.
-    pub fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView, others: f64) {
+    /// Something happened on the subflow; `others` are those of the connection.
+    pub fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView, others: Others) {
         match event {
             Event::Sent { packet, bytes, app_limited } => {
                 if !self.running && self.silent_since.is_none() {
@@ -177,7 +186,7 @@ impl Ascent {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come.
-    pub fn on_timer(&mut self, now: Time, others: f64) {
+    pub fn on_timer(&mut self, now: Time, others: Others) {
         self.advance(now);
         self.settle(now, others);
     }
@@ -215,10 +224,10 @@ impl Ascent {
     }
 
     /// The first packet, or the first after an idle time or once the path is heard after a timeout: intervals begin.
-    fn start(&mut self, now: Time, others: f64) {
+    fn start(&mut self, now: Time, others: Others) {
         self.running = true;
         self.published = self.base;
-        self.others = others;
+        self.others = others.rate;
         match self.phase {
             Phase::SlowStart(_) => self.begin(now, 0, self.base),
             Phase::Probing { .. } | Phase::Moving { .. } => self.probe(now, others),
@@ -302,7 +311,7 @@ impl Ascent {
     }
 
     /// Takes the results that have come in.
-    fn settle(&mut self, now: Time, others: f64) {
+    fn settle(&mut self, now: Time, others: Others) {
         while let Some(report) = self.monitor.take_report(now) {
             if report.role.epoch == self.epoch {
                 self.on_report(now, &report, others);
@@ -310,7 +319,7 @@ impl Ascent {
         }
     }
 
-    fn on_report(&mut self, now: Time, report: &Report<Role>, others: f64) {
+    fn on_report(&mut self, now: Time, report: &Report<Role>, others: Others) {
         // A source as fast as the path has nothing more to send after each packet, though an interval was sent at its rate.
         let wants_data = report.app_limited && self.config.bursts == Bursts::Ignored;
         let held_back = wants_data || !report.is_filled(self.mss);
@@ -351,7 +360,7 @@ impl Ascent {
     }
 
     /// The rate is far too high.
-    fn brake(&mut self, now: Time, report: &Report<Role>, others: f64) {
+    fn brake(&mut self, now: Time, report: &Report<Role>, others: Others) {
         self.momentum = Momentum::default();
         let lower = match &self.phase {
             Phase::SlowStart(doubling) => self.known_to_fit(report, *doubling),
@@ -381,8 +390,8 @@ impl Ascent {
     }
 
     /// Begins a probing round around the base rate.
-    fn probe(&mut self, now: Time, others: f64) {
-        self.others = others;
+    fn probe(&mut self, now: Time, others: Others) {
+        self.others = others.rate;
         self.doubted = None;
         self.base = self.base.max(self.config.min_rate);
         let omega = self.distance(others);
@@ -397,9 +406,18 @@ impl Ascent {
         self.begin_probe(now);
     }
 
-    /// How far the rates to try are from the base rate. MPCC s5.2: a share of the connection's rate, which a slow subflow may not have.
-    fn distance(&self, others: f64) -> f64 {
-        let distance = self.config.omega * (self.base + others);
+    /// What distances and steps are shares of, Mbit/s. MPCC s5.2: the connection's rate. Among many subflows each has little of that.
+    fn shared(&self, others: Others) -> f64 {
+        let total = self.base + others.rate;
+        match self.config.low {
+            Low::Near => total * (config::MEANS / (1.0 + f64::from(others.count))).min(1.0),
+            Low::Half | Low::Least => total,
+        }
+    }
+
+    /// How far the rates to try are from the base rate, which may be more than a slow subflow has.
+    fn distance(&self, others: Others) -> f64 {
+        let distance = self.config.omega * self.shared(others);
         match self.config.low {
             Low::Near => distance.min(self.base * config::NEAR),
             Low::Half | Low::Least => distance,
@@ -415,7 +433,7 @@ impl Ascent {
         }
     }
 
-    fn on_probed(&mut self, now: Time, report: &Report<Role>, others: f64) {
+    fn on_probed(&mut self, now: Time, report: &Report<Role>, others: Others) {
         let Phase::Probing { samples, highs, .. } = &mut self.phase else { return };
         samples[report.role.index] = Some(Sample::of(report));
         let [Some(a), Some(b), Some(c), Some(d)] = *samples else { return };
@@ -439,7 +457,7 @@ impl Ascent {
     }
 
     /// MPCC s5.2, moving: the gradient of the two preceding intervals.
-    fn on_moved(&mut self, now: Time, from: f64, previous: &Sample, new: Sample, others: f64) {
+    fn on_moved(&mut self, now: Time, from: f64, previous: &Sample, new: Sample, others: Others) {
         let gradient = self.config.utility.gradient(previous, &new, self.others);
         if self.momentum.agrees(gradient) {
             if self.config.queue == Queue::Heeded && gradient > 0.0 && new.slope > 0.0 {
@@ -459,11 +477,11 @@ impl Ascent {
     }
 
     /// Moves the base rate and measures there.
-    fn step(&mut self, now: Time, gradient: f64, previous: Sample, others: f64) {
+    fn step(&mut self, now: Time, gradient: f64, previous: Sample, others: Others) {
         let from = self.base;
-        let step = self.momentum.step(&self.config, gradient, from, from + others);
+        let step = self.momentum.step(&self.config, gradient, from, self.shared(others));
         self.base = (from + step).clamp(self.config.min_rate, MAX_RATE);
-        self.others = others;
+        self.others = others.rate;
         self.phase = Phase::Moving { from, previous };
         self.begin(now, 0, self.base);
     }

@@ -8,7 +8,7 @@
 
 use manypath_core::{SubflowId, Time, View};
 
-use crate::ascent::{Ascent, Config, Defaults};
+use crate::ascent::{Ascent, Config, Defaults, Others};
 use crate::controller::{CongestionControl, Limits, Probe, SubflowInit};
 use crate::event::Event;
 use crate::seeds::Seeds;
@@ -29,25 +29,30 @@ pub struct Mpcc {
     subflows: Vec<Option<Ascent>>,
     /// Sum of all published rates, Mbit/s.
     total: f64,
+    /// How many subflows publish one.
+    sending: u32,
     timers: Timers,
 }
 
 impl Mpcc {
     /// A controller without subflows.
     pub fn new(config: Config, seeds: Seeds) -> Self {
-        Self { config, seeds, subflows: Vec::new(), total: 0.0, timers: Timers::default() }
+        Self { config, seeds, subflows: Vec::new(), total: 0.0, sending: 0, timers: Timers::default() }
     }
 
     /// Sums anew rather than adding differences, so that rounding errors do not build up.
     fn sum(&mut self) {
-        self.total = self.subflows.iter().flatten().map(Ascent::published).sum();
+        let published = || self.subflows.iter().flatten().map(Ascent::published).filter(|rate| *rate > 0.0);
+        self.sending = u32::try_from(published().count()).unwrap_or(u32::MAX);
+        self.total = published().sum();
     }
 
-    /// Runs `act` on a subflow with the sum of the others' published rates.
-    fn with(&mut self, id: SubflowId, act: impl FnOnce(&mut Ascent, f64)) {
+    /// Runs `act` on a subflow with what the others have published.
+    fn with(&mut self, id: SubflowId, act: impl FnOnce(&mut Ascent, Others)) {
         let Some(Some(own)) = self.subflows.get_mut(id.index()) else { return };
         let before = own.published();
-        act(own, (self.total - before).max(0.0));
+        let count = self.sending - u32::from(before > 0.0);
+        act(own, Others { rate: (self.total - before).max(0.0), count });
         self.timers.set(id, own.next_timer());
         if own.published().to_bits() != before.to_bits() {
             self.sum();
@@ -131,10 +136,12 @@ mod tests {
             mpcc.on_event(Time::ZERO, SubflowId(id), &sent, &view);
         }
         // 4 Mbit/s each.
-        assert_eq!(mpcc.total.to_bits(), 12.0_f64.to_bits());
+        assert_eq!((mpcc.total.to_bits(), mpcc.sending), (12.0_f64.to_bits(), 3));
+        mpcc.with(SubflowId(0), |_, others| assert_eq!(others, Others { rate: 8.0, count: 2 }));
         mpcc.remove_subflow(Time::ZERO, SubflowId(2));
-        assert_eq!(mpcc.total.to_bits(), 8.0_f64.to_bits());
+        assert_eq!((mpcc.total.to_bits(), mpcc.sending), (8.0_f64.to_bits(), 2));
         mpcc.on_event(Time::from_millis(2_000), SubflowId(0), &Event::Restored, &view);
-        assert_eq!(mpcc.total.to_bits(), 4.0_f64.to_bits());
+        assert_eq!((mpcc.total.to_bits(), mpcc.sending), (4.0_f64.to_bits(), 1));
+        mpcc.with(SubflowId(1), |_, others| assert_eq!(others, Others { rate: 4.0, count: 1 }));
     }
 }

@@ -6,7 +6,7 @@
 use manypath_core::{SubflowView, Time};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::ascent::{Ascent, Config, Defaults};
+use crate::ascent::{Ascent, Config, Defaults, Others};
 use crate::controller::{Limits, PathController, Probe, SubflowInit};
 use crate::event::Event;
 
@@ -27,7 +27,7 @@ impl Vivace {
 
 impl PathController for Vivace {
     fn on_event(&mut self, now: Time, event: &Event, view: &SubflowView) {
-        self.0.on_event(now, event, view, 0.0);
+        self.0.on_event(now, event, view, Others::default());
     }
 
     fn limits(&self) -> Limits {
@@ -39,7 +39,7 @@ impl PathController for Vivace {
     }
 
     fn on_timer(&mut self, now: Time, _view: &SubflowView) {
-        self.0.on_timer(now, 0.0);
+        self.0.on_timer(now, Others::default());
     }
 
     fn inspect(&self, out: &mut dyn Probe) {

@@ -30,7 +30,7 @@ SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, cons
 	if (!ascent || !path || !gradient)
 		return 0;
 	from = ascent->base;
-	step = momentum_step(&ascent->momentum, sreal_sign(*gradient), gradient->size, from, real_add(from, others));
+	step = momentum_step(&ascent->momentum, sreal_sign(*gradient), gradient->size, from, ascent_shared(ascent, others));
 	to = gradient->negative ? real_sub(from, step) : real_add(from, step);
 	ascent->base = real_clamp(to, real_of_ppm(tunables.min_rate_ppm), MAX_RATE);
 	ascent->others = others;

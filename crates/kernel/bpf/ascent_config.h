@@ -36,6 +36,8 @@ enum { UNITS_MBIT, UNITS_BYTES };
 enum { LOW_LEAST, LOW_HALF, LOW_NEAR };
 /* LOW_NEAR: the share of its own rate by which a subflow probes at most, and by which a step lowers it at most, 2^-2. */
 #define NEAR_SHIFT (-2)
+/* LOW_NEAR: distances and steps of many subflows are as those of so many. */
+#define NEAR_MEANS 2
 enum { STEPS_RELEASE, STEPS_PAPER };
 enum { START_PAPER, START_RELEASE, START_TOLERANT };
 enum { LEAVE_BETTER, LEAVE_LAST };

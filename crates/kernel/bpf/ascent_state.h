@@ -30,6 +30,8 @@ struct ascent {
 	real base;
 	real published;
 	real others;
+	/* How many others send. */
+	u64 others_count;
 	/* Slow start: the last interval, if there was one, and how often it was repeated. Moving: what the next result is
 	 * compared with. */
 	struct sample previous;
@@ -99,6 +101,17 @@ SHARED u32 ascent_begin_probe(struct ascent *ascent, const struct path_view *pat
 	return 0;
 }
 
+/* What distances and steps are shares of. MPCC s5.2: the connection's rate. Among many subflows each has little of that. */
+INLINE real ascent_shared(const struct ascent *ascent, real others)
+{
+	real total = real_add(ascent->base, others);
+	u64 subflows = ascent->others_count + 1;
+
+	if (tunables.low != LOW_NEAR || subflows <= NEAR_MEANS)
+		return total;
+	return real_div(real_mul(total, real_of(NEAR_MEANS)), real_of(subflows));
+}
+
 /* Begins a probing round around the base rate. */
 SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
 {
@@ -108,8 +121,8 @@ SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, rea
 		return 0;
 	least = real_of_ppm(tunables.min_rate_ppm);
 	ascent->base = real_max(ascent->base, least);
-	/* MPCC s5.2: the distance is a share of the connection's rate, which a slow subflow may not have to give. */
-	omega = real_mul(real_add(ascent->base, others), real_of_ppm(tunables.omega_ppm));
+	/* More than a slow subflow may have to give. */
+	omega = real_mul(ascent_shared(ascent, others), real_of_ppm(tunables.omega_ppm));
 	if (tunables.low == LOW_NEAR)
 		omega = real_min(omega, real_shift(ascent->base, NEAR_SHIFT));
 	ascent->others = others;

@@ -59,14 +59,21 @@ typedef struct ascent paced_state;
 /* Whether the window may fall to little at once, so that what waits unsent must be bounded by it. Rates change by some per cent an interval. */
 #define PACED_MAY_FALL 0
 
-INLINE real mpcc_others(const struct mp_group *group, u32 own)
+/* The sum of the rates that the others have published, and how many have. */
+INLINE real mpcc_others(const struct mp_group *group, u32 own, u64 *count)
 {
 	real sum = 0;
 	u32 place;
 
-	for (place = 0; place < MP_SUBFLOWS; place++)
-		if (place != own && is_busy(group, place))
-			sum = real_add(sum, group->member[place].law[PUBLISHED]);
+	*count = 0;
+	for (place = 0; place < MP_SUBFLOWS; place++) {
+		real published = group->member[place].law[PUBLISHED];
+
+		if (place == own || !published || !is_busy(group, place))
+			continue;
+		sum = real_add(sum, published);
+		++*count;
+	}
 	return sum;
 }
 
@@ -80,7 +87,7 @@ INLINE void paced_join(paced_state *state, struct mp_group *group, u32 own)
 INLINE void paced_on_ack(paced_state *state, struct mp_group *group, u32 own, const struct path_view *path)
 {
 	hear(group, own, path->now_us, path->srtt_us);
-	ascent_on_ack(state, path, mpcc_others(group, own));
+	ascent_on_ack(state, path, mpcc_others(group, own, &state->others_count));
 	group->member[in_bounds(own)].law[PUBLISHED] = state->published;
 }
 

@@ -7,7 +7,7 @@
 
 mod twin;
 
-use manypath_cc::ascent::{self, Ascent, Defaults};
+use manypath_cc::ascent::{self, Ascent, Defaults, Others};
 use manypath_cc::{Event, Seeds, SubflowInit, mpcc};
 use manypath_core::{AlgorithmSpec, Bytes, Duration, Params, SubflowId, SubflowView, Time};
 use rand_core::Rng;
@@ -79,7 +79,7 @@ impl<'a> Pair<'a> {
     }
 
     /// An interval on both sides; `index` is its place in a probing round.
-    fn interval(&mut self, shown: Interval, index: u32, others: f64) {
+    fn interval(&mut self, shown: Interval, index: u32, others: Others) {
         let rate = self.rate();
         let (ours, view) = (&mut self.ours, &self.view);
         let sent = shown.send(&mut self.now, &mut self.next_packet, rate, 1.5, |now, event| {
@@ -90,7 +90,8 @@ impl<'a> Pair<'a> {
         }
         let (path, epoch) = (self.path(), self.theirs.epoch);
         sent.settle(|event| self.ours.on_event(self.now, &event, &self.view, others));
-        self.controller.report(&mut *self.theirs, &path, &sent.report(epoch, index), real(others));
+        self.theirs.others_count = others.count.into();
+        self.controller.report(&mut *self.theirs, &path, &sent.report(epoch, index), real(others.rate));
         // A round of probing has begun, not slow start again.
         if self.theirs.epoch != epoch && self.theirs.phase != AscentState::SLOW_START {
             self.random.next_u64();
@@ -135,7 +136,11 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
         // Place of the interval in a probing round, and the others that are not begun.
         let (mut index, mut left) = (0, vec![1, 2, 3]);
         for turn in 0..50 {
-            let others = if dice.below(4) == 0 { 0.0 } else { dice.spread(0.1, 1e4) };
+            let others = if dice.below(4) == 0 {
+                Others::default()
+            } else {
+                Others { rate: dice.spread(0.1, 1e4), count: 1 + dice.below(7) as u32 }
+            };
             let before = pair.ours("base_rate_bps") / 1e6;
             let their_before = value(pair.theirs.base);
             // One step is compared, from states that are equal but for what earlier steps rounded.
@@ -144,10 +149,13 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
             if turn == 0 {
                 // The first acknowledgement starts theirs, the first packet ours.
                 let path = pair.path();
-                let mut group = Group { used: 3, ..Group::default() };
-                group.members[1].law[0] = real(others);
-                group.members[1].idle_us = path.now_us + 1_000_000;
+                let mut group = Group { used: (2 << others.count) - 1, ..Group::default() };
+                for member in &mut group.members[1..=others.count as usize] {
+                    member.law[0] = real(others.rate / f64::from(others.count));
+                    member.idle_us = path.now_us + 1_000_000;
+                }
                 controller.ack(&mut *pair.theirs, &mut group, &path);
+                assert_eq!(pair.theirs.others_count, u64::from(others.count));
             }
             let shown = Interval::draw(&mut dice, pair.rate().min(before));
             let epoch = pair.theirs.epoch;
@@ -198,13 +206,13 @@ fn silences(controller: &PacedController) {
         acknowledged(&mut pair);
         for _ in 0..dice.below(12) {
             let shown = Interval { lost: 0, slope: 0.0, filled: true, app_limited: false, cut_short: false };
-            pair.interval(shown, 0, 0.0);
+            pair.interval(shown, 0, Others::default());
         }
-        pair.ours.on_event(pair.now, &Event::Timeout { repeated: false }, &pair.view, 0.0);
+        pair.ours.on_event(pair.now, &Event::Timeout { repeated: false }, &pair.view, Others::default());
         let path = pair.path();
         controller.timeout(&mut *pair.theirs, &mut Group::default(), &path);
         pair.now += Duration::from_secs_f64(dice.spread(0.001, 100.0));
-        pair.ours.on_event(pair.now, &Event::Restored, &pair.view, 0.0);
+        pair.ours.on_event(pair.now, &Event::Restored, &pair.view, Others::default());
         acknowledged(&mut pair);
         let (ours, theirs) = (pair.ours("base_rate_bps") / 1e6, value(pair.theirs.base));
         assert!((ours / theirs - 1.0).abs() < 1e-5, "{ours} is not {theirs}");

@@ -55,12 +55,15 @@ pub enum Low {
     Half,
     /// At most a quarter of the own rate less and more, and a step takes no more than that away. With the distance, 1 Mbit/s beside
     /// 100 tries 6, of which five are lost; and where the higher rate is too much the own one falls, so that it stays a distance
-    /// below what the path carries.
+    /// below what the path carries. And distances and steps are shares of [`MEANS`] mean subflows' rate at most: of eight equal ones
+    /// each would change by a quarter all the time.
     Near,
 }
 
 /// The share of its own rate by which a subflow probes at most, and by which a step lowers it at most ([`Low::Near`]).
 pub(super) const NEAR: f64 = 0.25;
+/// Distances and steps of many subflows are as those of so many ([`Low::Near`]).
+pub(super) const MEANS: f64 = 2.0;
 
 /// Which rate is kept when moving ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,7 +234,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 23] {
             "low",
             "least",
             "least, half or near",
-            "a subflow slower than the distance probes down to the smallest rate or half of its own; near: at most a quarter of its own either way",
+            "a subflow slower than the distance probes down to the smallest rate or half of its own; near: at most a quarter of its own either way, and shares of more than two mean subflows' rate are shares of that",
         ),
         row("theta", "1", "a number from 0.001 to 1000", "step in Mbit/s per unit of gradient (Vivace s4.3)"),
         row("steps", own.steps, "release or paper", "amplifier and bound of MPCC's release, or of Vivace s4.3"),

@@ -8,7 +8,7 @@
 use manypath_core::{Duration, Time};
 
 use super::config::{QUEUE_GROWS, Queue, SlowStart};
-use super::{Ascent, MAX_RATE, Phase, Role, Sample};
+use super::{Ascent, MAX_RATE, Others, Phase, Role, Sample};
 use crate::monitor::Report;
 
 /// How often slow start repeats an interval before it goes back (MPCC's release).
@@ -45,7 +45,7 @@ impl Ascent {
     }
 
     /// The results of an interval that tested its rate: double again while the utility grows.
-    pub(super) fn on_doubled(&mut self, now: Time, report: &Report<Role>, doubling: Doubling, others: f64) {
+    pub(super) fn on_doubled(&mut self, now: Time, report: &Report<Role>, doubling: Doubling, others: Others) {
         let new = self.tolerated(report);
         let utility = &self.config.utility;
         // The first interval has none to be compared with: it is a growth, as in the release, but an overload is none.
@@ -70,18 +70,18 @@ impl Ascent {
         Sample { loss, slope: sample.slope.max(0.0), ..sample }
     }
 
-    fn double(&mut self, now: Time, previous: Sample, resumed: bool, others: f64) {
+    fn double(&mut self, now: Time, previous: Sample, resumed: bool, others: Others) {
         self.base = (previous.rate * 2.0).min(MAX_RATE);
         self.phase = Phase::SlowStart(Doubling { previous: Some(previous), repeats: 0, rtt: self.srtt, resumed });
-        self.others = others;
+        self.others = others.rate;
         self.begin(now, 0, self.base);
     }
 
     /// The interval tells nothing yet.
-    pub(super) fn repeat_or_go_back(&mut self, now: Time, report: &Report<Role>, doubling: Doubling, others: f64) {
+    pub(super) fn repeat_or_go_back(&mut self, now: Time, report: &Report<Role>, doubling: Doubling, others: Others) {
         if doubling.repeats < MAX_REPEATS {
             self.phase = Phase::SlowStart(Doubling { repeats: doubling.repeats + 1, ..doubling });
-            self.others = others;
+            self.others = others.rate;
             self.begin(now, 0, report.rate);
         } else {
             self.go_back(now, report, doubling, others);
@@ -89,12 +89,12 @@ impl Ascent {
     }
 
     /// Slow start ends.
-    pub(super) fn go_back(&mut self, now: Time, report: &Report<Role>, doubling: Doubling, others: f64) {
+    pub(super) fn go_back(&mut self, now: Time, report: &Report<Role>, doubling: Doubling, others: Others) {
         self.fall(now, self.known_to_fit(report, doubling), report, others);
     }
 
     /// Goes on with probing around a lower rate, from slow start or later.
-    pub(super) fn fall(&mut self, now: Time, base: f64, report: &Report<Role>, others: f64) {
+    pub(super) fn fall(&mut self, now: Time, base: f64, report: &Report<Role>, others: Others) {
         let before = match self.phase {
             Phase::SlowStart(Doubling { rtt, resumed: false, .. }) => rtt,
             _ => None,
@@ -120,7 +120,7 @@ impl Ascent {
     }
 
     /// Goes on with slow start from what the first probe after it has tested.
-    pub(super) fn resume_doubling(&mut self, now: Time, report: &Report<Role>, others: f64) {
+    pub(super) fn resume_doubling(&mut self, now: Time, report: &Report<Role>, others: Others) {
         // The other probes of the round are void.
         self.epoch = self.epoch.wrapping_add(1);
         self.double(now, self.tolerated(report), true, others);

@@ -50,7 +50,7 @@ struct Driver {
     /// What it has at its start over 100 ms, seconds.
     queue: f64,
     /// What the other subflows send, Mbit/s.
-    others: f64,
+    others: Others,
 }
 
 impl Driver {
@@ -65,7 +65,7 @@ impl Driver {
             next: 0,
             slope: 0.0,
             queue: 0.0,
-            others: 0.0,
+            others: Others::default(),
         }
     }
 
@@ -145,7 +145,7 @@ fn a_slow_subflow_has_no_rate_so_far_below_its_own() {
     let probes = |low, base| {
         let mut driver = Driver::new(Config { low, ..config() });
         driver.ascent.base = base;
-        driver.ascent.probe(Time::ZERO, 100.0);
+        driver.ascent.probe(Time::ZERO, Others { rate: 100.0, count: 1 });
         let Phase::Probing { low, high, .. } = driver.ascent.phase else { panic!("it probes") };
         (low, high)
     };
@@ -454,7 +454,7 @@ fn steps_down_out_of_a_queue_are_amplified() {
     ascent.base = 50.0;
     (0..3).for_each(|_| _ = ascent.momentum.step(&heeding, -0.6, 50.0, 100.0));
     assert_eq!(ascent.momentum.amplifier(), 4);
-    ascent.on_moved(Time::ZERO, 51.0, &sample(51.0, 0.2, 0.1), sample(50.0, 0.1, 0.1), 0.0);
+    ascent.on_moved(Time::ZERO, 51.0, &sample(51.0, 0.2, 0.1), sample(50.0, 0.1, 0.1), Others::default());
     assert_eq!(ascent.momentum.amplifier(), 6);
 }
 
@@ -697,7 +697,7 @@ fn a_timeout_halves_and_being_heard_again_starts_anew() {
     close(driver.ascent.rate, 4.0);
     close(driver.ascent.published(), 0.0);
     assert_eq!(driver.ascent.next_timer(), None);
-    driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, 0.0);
+    driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, Others::default());
     assert!(matches!(driver.ascent.phase, Phase::SlowStart { .. }));
     close(driver.round(0.0), 4.0);
     close(driver.round(0.0), 8.0);
@@ -715,10 +715,10 @@ fn each_timeout_that_passes_unheard_halves_again() {
         driver.ascent.base = base;
         driver.time_out();
         driver.now += Duration::from_millis(silence);
-        driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, 0.0);
+        driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, Others::default());
         close(driver.ascent.rate, driver.ascent.base);
         // Of the same silence it is told once.
-        driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, 0.0);
+        driver.ascent.on_event(driver.now, &Event::Restored, &driver.view, Others::default());
         driver.ascent.base
     };
     // A round trip of 100 ms, a timeout of 300.
@@ -833,18 +833,18 @@ fn steps_begin_small_again_after_a_pause_or_an_overload() {
 #[test]
 fn what_others_send_is_frozen_from_one_decision_to_the_next() {
     let mut driver = Driver::new(Config { slow_start: SlowStart::Release, ..config() });
-    driver.others = 10.0;
+    driver.others.rate = 10.0;
     let interval = driver.interval(1.0, false);
     close(driver.ascent.others, 10.0);
-    driver.others = 20.0;
+    driver.others.rate = 20.0;
     driver.answer(interval, 0.0);
     close(driver.ascent.others, 20.0);
     // Tried again.
-    driver.others = 30.0;
+    driver.others.rate = 30.0;
     driver.round(0.4);
     close(driver.ascent.others, 30.0);
     let mut driver = probing();
-    driver.others = 40.0;
+    driver.others.rate = 40.0;
     let intervals: Vec<_> = (0..4).map(|_| driver.interval(1.0, false)).collect();
     for interval in intervals {
         close(driver.ascent.others, 0.0);
@@ -857,11 +857,29 @@ fn what_others_send_is_frozen_from_one_decision_to_the_next() {
 fn a_step_is_bounded_by_a_share_of_the_total_and_published() {
     let mut ascent = Driver::new(config()).ascent;
     ascent.base = 50.0;
-    ascent.step(Time::ZERO, 8.0, sample(49.0, 0.0, 0.0), 50.0);
+    ascent.step(Time::ZERO, 8.0, sample(49.0, 0.0, 0.0), Others { rate: 50.0, count: 1 });
     // 5% of 100.
     close(ascent.base, 55.0);
     close(ascent.published(), 55.0);
     close(ascent.others, 50.0);
+}
+
+#[test]
+fn near_many_others_change_by_shares_of_two_mean_rates() {
+    let (mut least, mut near) =
+        (Driver::new(config()).ascent, Driver::new(Config { low: Low::Near, ..config() }).ascent);
+    for ascent in [&mut least, &mut near] {
+        ascent.base = 50.0;
+    }
+    // 5% of 200, and of 200, 133 and 100: alone or with one other it is the whole.
+    for (count, distance) in [(0, 10.0), (1, 10.0), (2, 20.0 / 3.0), (3, 5.0)] {
+        let others = Others { rate: 150.0, count };
+        close(least.distance(others), 10.0);
+        close(near.distance(others), distance);
+        let mut stepping = near.clone();
+        stepping.step(Time::ZERO, 80.0, sample(49.0, 0.0, 0.0), others);
+        close(stepping.base, 50.0 + distance);
+    }
 }
 
 #[test]
@@ -878,7 +896,7 @@ fn no_way_down_leads_below_the_smallest_rate() {
     }
     close(going_back.ascent.base, 3.0);
     let mut stepping = driver();
-    stepping.ascent.step(Time::ZERO, -8.0, sample(4.0, 0.0, 0.0), 100.0);
+    stepping.ascent.step(Time::ZERO, -8.0, sample(4.0, 0.0, 0.0), Others { rate: 100.0, count: 1 });
     close(stepping.ascent.base, 3.0);
     let mut timing_out = driver();
     timing_out.time_out();
@@ -916,7 +934,7 @@ fn a_move_that_led_nowhere_turns_nothing() {
     let mut driver = probing();
     (0..3).for_each(|_| _ = driver.ascent.momentum.step(&config(), 0.6, 50.0, 100.0));
     let before = driver.ascent.momentum;
-    driver.ascent.on_moved(driver.now, 8.0, &sample(8.0, 0.0, 0.0), sample(8.0, 0.0, 0.0), 0.0);
+    driver.ascent.on_moved(driver.now, 8.0, &sample(8.0, 0.0, 0.0), sample(8.0, 0.0, 0.0), Others::default());
     assert_eq!(driver.ascent.momentum, before);
     assert!(matches!(driver.ascent.phase, Phase::Probing { .. }));
 }

@@ -179,12 +179,14 @@ pub struct AscentState {
     pub base: Real,
     pub published: Real,
     pub others: Real,
+    pub others_count: u64,
     pub rest: [u64; 1000],
 }
 
 impl AscentState {
     /// Before it joins.
-    pub const NEW: Self = Self { phase: 0, epoch: 0, rate: 0, base: 0, published: 0, others: 0, rest: [0; 1000] };
+    pub const NEW: Self =
+        Self { phase: 0, epoch: 0, rate: 0, base: 0, published: 0, others: 0, others_count: 0, rest: [0; 1000] };
     /// `enum ascent_phase`.
     pub const SLOW_START: u32 = 0;
     pub const PROBING: u32 = 1;
