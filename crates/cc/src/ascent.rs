@@ -236,10 +236,15 @@ impl Ascent {
 
     fn on_timeout(&mut self, now: Time) {
         if self.config.timeout != OnTimeout::Keep {
-            self.fall_to((self.base / 2.0).max(self.config.min_rate));
+            self.fall_to((self.base / 2.0).max(self.away()));
         }
         self.silent_since = Some(now);
         self.pause();
+    }
+
+    /// The rate that is left of a path that carries nothing: it is away, which tells not how thin it is.
+    fn away(&self) -> f64 {
+        self.base.min(config::AWAY).max(self.config.min_rate)
     }
 
     /// The path is heard, for the first time after a timeout if there was one.
@@ -370,7 +375,8 @@ impl Ascent {
             Brake::Any => report.rate * (1.0 - report.loss),
             Brake::Held => f64::INFINITY,
         };
-        self.base = lower.min(delivered);
+        let least = if report.loss < 1.0 { 0.0 } else { self.away() };
+        self.base = lower.min(delivered).max(least);
         self.probe(now, others);
     }
 

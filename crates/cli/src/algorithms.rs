@@ -13,7 +13,7 @@ use crate::output;
 ///
 /// Use a name with --cc or --sched, alone or with parameters: `mpcc-loss`, `mpcc-loss:KEY=VALUE,KEY=VALUE`. Defaults are those of
 /// scenarios. Real connections have some others: `mpcc-loss` and `mpcc-latency` slow-start=tolerant, brake=any, queue=heeded,
-/// bursts=heeded and low=near, the scheduler chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
+/// bursts=heeded, low=near and min-rate=0.05, the scheduler chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath algorithms\n  manypath algorithms --json")]
 pub(crate) struct Args {
@@ -114,8 +114,14 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
 /// * So are bursts: those shorter than a round of probing would keep their rate for good (bursts.md).
 /// * A slow path is probed by a quarter of its rate at most: by the paper's share of the connection's rate, most of what is tried is lost
 ///   (slow-beside-fast.md).
-const FOR_REAL_PATHS: [(&str, &str); 5] =
-    [("slow-start", "tolerant"), ("brake", "any"), ("queue", "heeded"), ("bursts", "heeded"), ("low", "near")];
+const FOR_REAL_PATHS: [(&str, &str); 6] = [
+    ("slow-start", "tolerant"),
+    ("brake", "any"),
+    ("queue", "heeded"),
+    ("bursts", "heeded"),
+    ("low", "near"),
+    ("min-rate", "0.05"),
+];
 
 /// A controller as real connections use it: [`FOR_REAL_PATHS`], but what is chosen.
 pub(crate) fn for_real_paths(cc: AlgorithmSpec) -> AlgorithmSpec {

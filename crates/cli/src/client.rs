@@ -594,15 +594,15 @@ mod tests {
         let cc = |args: &[&str]| parse(args).algorithms.chosen().unwrap().0.unwrap().to_string();
         assert_eq!(
             cc(&["--cc=mpcc-loss:omega=0.1"]),
-            "mpcc-loss:omega=0.1,slow-start=tolerant,brake=any,queue=heeded,bursts=heeded,low=near"
+            "mpcc-loss:omega=0.1,slow-start=tolerant,brake=any,queue=heeded,bursts=heeded,low=near,min-rate=0.05"
         );
         assert_eq!(
             cc(&["--cc=mpcc-latency:slow-start=paper"]),
-            "mpcc-latency:slow-start=paper,brake=any,queue=heeded,bursts=heeded,low=near"
+            "mpcc-latency:slow-start=paper,brake=any,queue=heeded,bursts=heeded,low=near,min-rate=0.05"
         );
         assert_eq!(
             cc(&["--cc=mpcc-loss:brake=held"]),
-            "mpcc-loss:brake=held,slow-start=tolerant,queue=heeded,bursts=heeded,low=near"
+            "mpcc-loss:brake=held,slow-start=tolerant,queue=heeded,bursts=heeded,low=near,min-rate=0.05"
         );
         assert_eq!(cc(&["--cc=mpcc-connection"]), "mpcc-connection");
         assert_eq!(cc(&["--cc=vivace"]), "vivace");

@@ -53,6 +53,8 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 		lower = real_min(lower, arrived);
 	if (tunables.brake == BRAKE_ANY)
 		lower = real_min(lower, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
+	if (report->loss >= REAL_ONE)
+		lower = real_max(lower, ascent_away(ascent));
 	ascent->base = lower;
 	ascent_probe(ascent, path, others);
 }
@@ -258,7 +260,7 @@ INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, r
 INLINE void ascent_on_timeout(struct ascent *ascent, const struct path_view *path)
 {
 	if (tunables.timeout != TIMEOUT_KEEP)
-		ascent->base = real_max(real_shift(ascent->base, -1), real_of_ppm(tunables.min_rate_ppm));
+		ascent->base = real_max(real_shift(ascent->base, -1), ascent_away(ascent));
 	ascent->rate = ascent->base;
 	ascent->momentum = (struct momentum){};
 	ascent->monitor.count = 0;

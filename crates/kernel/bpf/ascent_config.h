@@ -38,6 +38,8 @@ enum { LOW_LEAST, LOW_HALF, LOW_NEAR };
 #define NEAR_SHIFT (-2)
 /* LOW_NEAR: distances and steps of many subflows are as those of so many. */
 #define NEAR_MEANS 2
+/* Silence lowers a rate no further: the smallest rate of MPCC's release. */
+#define AWAY_PPM 200000
 enum { STEPS_RELEASE, STEPS_PAPER };
 enum { START_PAPER, START_RELEASE, START_TOLERANT };
 enum { LEAVE_BETTER, LEAVE_LAST };

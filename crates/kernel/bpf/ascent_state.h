@@ -112,6 +112,12 @@ INLINE real ascent_shared(const struct ascent *ascent, real others)
 	return real_div(real_mul(total, real_of(NEAR_MEANS)), real_of(subflows));
 }
 
+/* The rate that is left of a path that carries nothing: it is away, which tells not how thin it is. */
+INLINE real ascent_away(const struct ascent *ascent)
+{
+	return real_max(real_min(ascent->base, real_of_ppm(AWAY_PPM)), real_of_ppm(tunables.min_rate_ppm));
+}
+
 /* Begins a probing round around the base rate. */
 SHARED u32 ascent_probe(struct ascent *ascent, const struct path_view *path, real others)
 {

@@ -195,8 +195,12 @@ fn silences(controller: &PacedController) {
     controller.set("timeout", 1);
     let rows = ascent::parameters(mpcc::LATENCY);
     let mut dice = Dice::new(11);
-    for _ in 0..10_000 {
+    for turn in 0..10_000 {
+        // Half of the lesser is below what silence leaves.
+        let (ppm, initial) = if turn < 5_000 { (4_000_000, "4") } else { (300_000, "0.3") };
+        controller.set("initial_ppm", ppm);
         let spec = AlgorithmSpec::named("mpcc-latency").with("timeout", "backoff").with("slow-start", "tolerant");
+        let spec = spec.with("initial", initial);
         let mut pair = Pair::new(ascent::config(&Params::new(&spec, &rows).unwrap()).unwrap(), controller, 1);
         let acknowledged = |pair: &mut Pair<'_>| {
             let path = pair.path();
@@ -274,6 +278,11 @@ fn mpcc_loss() {
     let controller = unsafe { &mp_mpcc_loss };
     as_rust(controller);
     walk("mpcc-loss", controller, mpcc::LOSS, &[]);
+    // What silence leaves is more than the smallest rate.
+    controller.set("brake", 1);
+    controller.set("min_rate_ppm", 50_000);
+    walk("mpcc-loss", controller, mpcc::LOSS, &[("brake", "any"), ("min-rate", "0.05")]);
+    controller.set("min_rate_ppm", 200_000);
     // The other choice of each parameter, and other numbers, at once.
     for (name, value) in [
         ("slow_start", 1),

@@ -65,6 +65,9 @@ pub(super) const NEAR: f64 = 0.25;
 /// Distances and steps of many subflows are as those of so many ([`Low::Near`]).
 pub(super) const MEANS: f64 = 2.0;
 
+/// Silence lowers a rate no further, Mbit/s: the smallest rate of MPCC's release.
+pub(super) const AWAY: f64 = 0.2;
+
 /// Which rate is kept when moving ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {

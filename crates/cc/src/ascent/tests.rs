@@ -904,6 +904,27 @@ fn no_way_down_leads_below_the_smallest_rate() {
 }
 
 #[test]
+fn silence_lowers_a_rate_less_than_losses() {
+    let driver = |base| {
+        let mut driver = Driver::new(Config { min_rate: 0.05, brake: Brake::Any, ..config() });
+        driver.ascent.base = base;
+        driver
+    };
+    for (base, left) in [(4.0, 2.0), (0.3, 0.2), (0.1, 0.1), (0.01, 0.05)] {
+        let mut timing_out = driver(base);
+        timing_out.time_out();
+        close(timing_out.ascent.base, left);
+    }
+    // An interval of which nothing arrives says no more. Here it has 75 packets.
+    for (loss, left) in [(1.0, 0.2), (0.96, 0.16), (0.987, 4.0 / 75.0)] {
+        let mut braking = driver(4.0);
+        let interval = braking.interval(1.0, false);
+        braking.answer(interval, loss);
+        close(braking.ascent.base, left);
+    }
+}
+
+#[test]
 fn pairs_that_tell_nothing_make_no_move() {
     let mut driver = probing();
     driver.ascent.momentum.step(&config(), 0.6, 8.0, 8.0);

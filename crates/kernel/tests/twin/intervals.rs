@@ -42,7 +42,7 @@ impl Interval {
         let lost = match dice.below(8) {
             0..5 => 0,
             5..7 => dice.below(3),
-            _ => dice.below(PACKETS),
+            _ => dice.below(PACKETS + 1),
         };
         let slope = match dice.below(3) {
             0 => 0.0,
