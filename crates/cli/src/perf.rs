@@ -1,5 +1,7 @@
 //! `perf`: how fast does it go? Memory to memory, in the manner of iperf3.
 
+mod ahead;
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -25,6 +27,7 @@ use crate::serve::{self, ListenArgs};
 use crate::service::Service;
 use crate::target::Host;
 use crate::transfer;
+use ahead::Ahead;
 
 /// The longest measurement that a server takes part in.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
@@ -54,6 +57,8 @@ pub(crate) struct Args {
     client: Option<Host>,
 
     /// How long to send, an hour at most; a number alone is of seconds, as for iperf3
+    ///
+    /// What is under way then still arrives: some seconds of data at most.
     #[arg(
         short,
         long,
@@ -363,13 +368,13 @@ async fn one_flow(
             Ok(Flow { received: position.get(), retransmitted: end.retransmitted, ended: Instant::now() })
         }
         Side::Sending => {
-            let retransmitted = || connection.stats().retransmitted.get();
-            let sent = send_for(&mut send, duration, &position, retransmitted).await;
+            let sent = send_for(&mut send, duration, &position, || connection.stats()).await;
             // Also a server that takes no more has said why.
             match transfer::answer(&connection, wire::read(&mut receive).await).await? {
                 Frame::Done { length, .. } => {
                     sent?;
-                    Ok(Flow { received: length, retransmitted: retransmitted(), ended: Instant::now() })
+                    let retransmitted = connection.stats().retransmitted.get();
+                    Ok(Flow { received: length, retransmitted, ended: Instant::now() })
                 }
                 other => Err(transfer::unexpected(other, "measurement")),
             }
@@ -414,22 +419,30 @@ fn text(interval: &IntervalReport, first: bool) -> String {
     format!("{headline}{start:>6.2}-{end:<6.2} {:>8.1}   {}", interval.goodput_mbps, paths.join("  "))
 }
 
-/// Sends nothing in particular for some time, then END; `retransmitted` is asked for the sender's count at the end.
+/// How long to wait before it is looked again whether there is room.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Sends nothing in particular for some time, then END; `stats` are those of the connection.
 pub(crate) async fn send_for(
     flow: &mut (impl AsyncWrite + Unpin),
     duration: Duration,
     position: &Position,
-    retransmitted: impl Fn() -> u64,
+    stats: impl Fn() -> ConnectionStats,
 ) -> Result<(), SendError> {
     let content = vec![0x5a; MAX_DATA];
     let deadline = Instant::now() + duration;
+    let mut ahead = Ahead::default();
     let sending = async {
         while Instant::now() < deadline {
+            if !ahead.has_room(&stats()) {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
             wire::write_data(flow, &content).await?;
             position.add(content.len());
         }
-        let end = End { length: position.get(), hash: Hash([0; 32]), retransmitted: retransmitted() };
-        wire::write(flow, &Frame::End(end)).await
+        let retransmitted = stats().retransmitted.get();
+        wire::write(flow, &Frame::End(End { length: position.get(), hash: Hash([0; 32]), retransmitted })).await
     };
     sending.await.map_err(SendError::Flow)
 }
@@ -469,7 +482,10 @@ mod tests {
     async fn a_measurement_counts_what_arrives() {
         let (mut near, mut far) = tokio::io::duplex(10_000);
         let (sent, received) = (Position::default(), Position::default());
-        let send = send_for(&mut near, Duration::from_millis(20), &sent, || 5);
+        let send = send_for(&mut near, Duration::from_millis(20), &sent, || ConnectionStats {
+            retransmitted: manypath_core::Bytes::new(5),
+            ..ConnectionStats::default()
+        });
         let (outcome, end) = tokio::join!(send, receive(&mut far, Duration::from_secs(5), &received));
         outcome.unwrap();
         let end = end.unwrap();

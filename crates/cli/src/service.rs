@@ -230,8 +230,7 @@ impl Service {
         let position = Position::default();
         match direction {
             Direction::Download => {
-                let retransmitted = || connection.stats().retransmitted.get();
-                perf::send_for(send, duration.min(perf::LONGEST), &position, retransmitted).await?;
+                perf::send_for(send, duration.min(perf::LONGEST), &position, || connection.stats()).await?;
             }
             Direction::Upload => {
                 let deadline = Instant::now() + perf::LONGEST + self.patience;
