@@ -420,7 +420,7 @@ fn text(interval: &IntervalReport, first: bool) -> String {
 }
 
 /// How long to wait before it is looked again whether there is room.
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Sends nothing in particular for some time, then END; `stats` are those of the connection.
 pub(crate) async fn send_for(

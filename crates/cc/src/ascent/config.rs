@@ -55,7 +55,7 @@ pub enum Low {
     Half,
     /// At most a quarter of the own rate less and more, and a step takes no more than that away. With the distance, 1 Mbit/s beside
     /// 100 tries 6, of which five are lost; and where the higher rate is too much the own one falls, so that it stays a distance
-    /// below what the path carries. And distances and steps are shares of [`MEANS`] mean subflows' rate at most: of eight equal ones
+    /// below what the path carries. And distances and steps are shares of two mean subflows' rate at most: of eight equal ones
     /// each would change by a quarter all the time.
     Near,
 }
