@@ -114,6 +114,7 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
 /// * So are bursts: those shorter than a round of probing would keep their rate for good (bursts.md).
 /// * A slow path is probed by a quarter of its rate at most: by the paper's share of the connection's rate, most of what is tried is lost
 ///   (slow-beside-fast.md).
+/// * A path of less than the release's smallest rate is not overrun (overload.md).
 const FOR_REAL_PATHS: [(&str, &str); 6] = [
     ("slow-start", "tolerant"),
     ("brake", "any"),

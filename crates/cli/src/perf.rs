@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use manypath_core::ParseUnitError;
 use manypath_quic::{Connection, ConnectionStats, Server, TransportConfig};
 use serde::Serialize;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -435,6 +435,8 @@ pub(crate) async fn send_for(
     let sending = async {
         while Instant::now() < deadline {
             if !ahead.has_room(&stats()) {
+                // It tells if nobody takes more, now and not when the time is over.
+                flow.flush().await?;
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
@@ -466,6 +468,10 @@ pub(crate) async fn receive(
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
     use super::*;
 
     #[test]
@@ -491,5 +497,29 @@ mod tests {
         let end = end.unwrap();
         assert_eq!((sent.get(), end.length, end.retransmitted), (received.get(), received.get(), 5));
         assert!(received.get() > 0);
+    }
+
+    /// Of a connection that is over.
+    struct Over;
+
+    impl AsyncWrite for Over {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            panic!("there is no room")
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_is_told_that_nobody_takes_more() {
+        let stats = || ConnectionStats { written: manypath_core::Bytes::new(1 << 30), ..ConnectionStats::default() };
+        let sent = send_for(&mut Over, LONGEST, &Position::default(), stats).await;
+        assert!(matches!(sent, Err(SendError::Flow(error)) if error.kind() == io::ErrorKind::BrokenPipe));
     }
 }

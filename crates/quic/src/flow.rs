@@ -138,8 +138,11 @@ impl AsyncWrite for SendFlow {
         Poll::Ready(Ok(len))
     }
 
-    /// Written bytes leave by themselves; there is nothing to flush.
+    /// Written bytes leave by themselves; there is nothing to flush. It fails if nothing more can be written.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.ended {
+            check_writable(&self.handle.engine.lock(), self.id)?;
+        }
         Poll::Ready(Ok(()))
     }
 

@@ -237,7 +237,7 @@ pub const fn parameters(own: Defaults) -> [Parameter; 23] {
             "low",
             "least",
             "least, half or near",
-            "a subflow slower than the distance probes down to the smallest rate or half of its own; near: at most a quarter of its own either way, and shares of more than two mean subflows' rate are shares of that",
+            "a subflow slower than the distance probes down to the smallest rate or half of its own; near: at most a quarter of its own either way, and omega and bound are shares of twice the subflows' mean rate at most",
         ),
         row("theta", "1", "a number from 0.001 to 1000", "step in Mbit/s per unit of gradient (Vivace s4.3)"),
         row("steps", own.steps, "release or paper", "amplifier and bound of MPCC's release, or of Vivace s4.3"),
