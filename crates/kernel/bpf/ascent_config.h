@@ -36,7 +36,7 @@ enum { UNITS_MBIT, UNITS_BYTES };
 enum { LOW_LEAST, LOW_HALF, LOW_NEAR };
 /* LOW_NEAR: the share of its own rate by which a subflow probes at most, and by which a step lowers it at most, 2^-2. */
 #define NEAR_SHIFT (-2)
-/* LOW_NEAR: distances and steps of many subflows are as those of so many. */
+/* LOW_NEAR: distances and steps are shares of so many mean subflows' rate at most. */
 #define NEAR_MEANS 2
 /* Silence lowers a rate no further: the smallest rate of MPCC's release. */
 #define AWAY_PPM 200000

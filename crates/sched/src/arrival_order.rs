@@ -34,7 +34,7 @@
 //! It waits when every subflow that has room, and little queued, has a gap that reaches beyond the unsent data or the window. The one
 //! that arrives first never waits for another.
 
-use manypath_core::{Bytes, DataRange, Duration, SubflowId, SubflowView, Time, View};
+use manypath_core::{Bytes, Duration, SubflowId, SubflowView, Time, View};
 
 use crate::minrtt::bandwidth;
 use crate::queue::Queue;
@@ -43,7 +43,7 @@ use crate::reason;
 use crate::rescue::Rescue;
 use crate::scheduler::{Choice, Scheduler};
 use crate::silence::Silence;
-use crate::stms::{GAP_TOO_LONG, wait};
+use crate::stms::{GAP_TOO_LONG, behind, wait};
 
 /// The largest of the samples of this round trip and the one before, bytes per second; zero before the first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -283,7 +283,7 @@ impl ArrivalOrder {
         self.gaps.clear();
         self.ahead = Bytes::ZERO;
         self.reason = "alone: the front";
-        let front = in_order(queue, 0.0, only.mss, only.mss).filter(|_| may_take(only));
+        let front = behind(queue, queue.unsent_before_lost(), 0.0, only.mss, only.mss).filter(|_| may_take(only));
         front.map_or(Choice::Wait, |range| Choice::Send { subflow: only.id, range })
     }
 
@@ -305,33 +305,17 @@ impl ArrivalOrder {
             // Who arrives later has the larger gap: the last one's stays.
             self.ahead = Bytes::from_f64(gap);
         }
+        let before_lost = queue.unsent_before_lost();
         for due in &self.order {
             let Some(subflow) = view.get(due.id).filter(|subflow| may_take(subflow)) else { continue };
             let gap = self.gaps[due.id.index()];
-            if let Some(range) = in_order(queue, gap, first.mss, subflow.mss) {
+            if let Some(range) = behind(queue, before_lost, gap, first.mss, subflow.mss) {
                 self.reason =
                     if due.id == first.id { "first to arrive: the front" } else { "behind what arrives before" };
                 return Choice::Send { subflow: subflow.id, range };
             }
         }
         Choice::Wait
-    }
-}
-
-/// The data, unsent or lost, behind so many segments of `gap_mss` of it, as much as a record of `mss` carries. All that was lost is taken
-/// to follow its lowest.
-fn in_order(queue: &Queue, gap: f64, gap_mss: Bytes, mss: Bytes) -> Option<DataRange> {
-    // Casts saturate, and a gap is never negative.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let gap = gap as u64;
-    let segments = |bytes: Bytes| bytes.get().div_ceil(queue.payload(gap_mss));
-    let (before, lost) = (segments(queue.unsent_before_lost()), segments(queue.lost()));
-    if gap < before {
-        queue.unsent_behind(gap, gap_mss, mss)
-    } else if gap - before < lost {
-        queue.lost_head(mss)
-    } else {
-        queue.unsent_behind(gap - lost, gap_mss, mss)
     }
 }
 

@@ -104,7 +104,7 @@ impl Stms {
         }
         for slow in slower_with_room(view, fast) {
             let gap = self.gap(view, slow);
-            if let Some(range) = behind(queue, gap, fast.mss, slow.mss) {
+            if let Some(range) = behind(queue, Bytes::ZERO, gap, fast.mss, slow.mss) {
                 self.reason = "slow subflow: behind the gap";
                 return Choice::Send { subflow: slow.id, range };
             }
@@ -113,16 +113,20 @@ impl Stms {
     }
 }
 
-/// The data behind a gap of so many segments of `gap_mss`, as much as a record of `mss` carries. What was lost stands before
-/// what is unsent: a gap that is shorter begins with it.
-pub(crate) fn behind(queue: &Queue, gap: f64, gap_mss: Bytes, mss: Bytes) -> Option<DataRange> {
+/// The data behind a gap of so many segments of `gap_mss`, as much as a record of `mss` carries. What was lost stands in it behind
+/// `before_lost` bytes of what is unsent: with STMS before all of it.
+pub(crate) fn behind(queue: &Queue, before_lost: Bytes, gap: f64, gap_mss: Bytes, mss: Bytes) -> Option<DataRange> {
     // Float to integer casts saturate, and a gap is never negative.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let whole = gap as u64;
-    let lost = queue.lost().get().div_ceil(queue.payload(gap_mss));
-    match whole.checked_sub(lost) {
-        Some(unsent) => queue.unsent_behind(unsent, gap_mss, mss),
-        None => queue.lost_head(mss),
+    let gap = gap as u64;
+    let segments = |bytes: Bytes| bytes.get().div_ceil(queue.payload(gap_mss));
+    let (before, lost) = (segments(before_lost), segments(queue.lost()));
+    if gap < before {
+        queue.unsent_behind(gap, gap_mss, mss)
+    } else if gap - before < lost {
+        queue.lost_head(mss)
+    } else {
+        queue.unsent_behind(gap - lost, gap_mss, mss)
     }
 }
 

@@ -62,7 +62,7 @@ pub enum Low {
 
 /// The share of its own rate by which a subflow probes at most, and by which a step lowers it at most ([`Low::Near`]).
 pub(super) const NEAR: f64 = 0.25;
-/// Distances and steps of many subflows are as those of so many ([`Low::Near`]).
+/// Distances and steps are shares of so many mean subflows' rate at most ([`Low::Near`]).
 pub(super) const MEANS: f64 = 2.0;
 
 /// Silence lowers a rate no further, Mbit/s: the smallest rate of MPCC's release.
