@@ -12,7 +12,8 @@
 //!   discarded and repeated, or the round of probing that it was for ([`Bursts`] says which, and what counts nevertheless). In slow
 //!   start, after `MAX_REPEATS` of the latter kind the sender cannot do this rate, and goes back. But one that lost 30% shows that the
 //!   rate is too high, the more so as less was sent: the rate is halved and probed anew, as by the emergency brake of MPCC's release.
-//!   Without that a subflow whose losses hold up the connection, and with it its own intervals, keeps its rate for good.
+//!   Without that a subflow whose losses hold up the connection, and with it its own intervals, keeps its rate for good. A moment in
+//!   which nothing arrives loses as much and tells nothing of the rate ([`Brake::Lasting`]).
 //! - A timeout halves the rate and probes anew, as Vivace's release does; those that follow while nothing is heard may count,
 //!   too. When a subflow that had failed is used again, its capacity is unknown: slow start, from that rate.
 
@@ -55,6 +56,7 @@ struct Role {
     epoch: u32,
     /// Place in a probing round.
     index: usize,
+    begun: Time,
 }
 
 /// What a subflow knows of the others of its connection.
@@ -99,6 +101,8 @@ pub struct Ascent {
     /// Nothing was heard since this timeout: what leaves until then asks whether the path is there, and opens no interval.
     silent_since: Option<Time>,
     srtt: Option<Duration>,
+    /// When the results of an interval came that may have met a moment without delivery: those begun by then may have met it, too.
+    gap_at: Option<Time>,
     /// Slow start has ended because round trips grew: what they were before. Until the first probe tells whether that has passed.
     doubted: Option<Duration>,
     /// Bytes per packet.
@@ -122,6 +126,7 @@ impl Ascent {
             running: false,
             silent_since: None,
             srtt: None,
+            gap_at: None,
             doubted: None,
             mss: init.mss.as_f64().max(1.0),
         }
@@ -147,7 +152,13 @@ impl Ascent {
         if self.config.publish == Publish::Interval {
             self.published = rate;
         }
-        self.monitor.begin(now, Role { epoch: self.epoch, index }, rate, self.srtt, self.config.initial_rtt);
+        self.monitor.begin(
+            now,
+            Role { epoch: self.epoch, index, begun: now },
+            rate,
+            self.srtt,
+            self.config.initial_rtt,
+        );
     }
 
     /// Something happened on the subflow; `others` are those of the connection.
@@ -243,7 +254,7 @@ impl Ascent {
     }
 
     /// The rate that is left of a path that carries nothing: it is away, which tells not how thin it is.
-    fn away(&self) -> f64 {
+    pub(super) fn away(&self) -> f64 {
         self.base.min(config::AWAY).max(self.config.min_rate)
     }
 
@@ -277,6 +288,7 @@ impl Ascent {
         self.monitor.clear();
         self.published = 0.0;
         self.running = false;
+        self.gap_at = None;
         self.doubted = None;
         if !matches!(self.phase, Phase::SlowStart(_)) {
             self.phase = Phase::Moving { from: self.base, previous: Sample { rate: self.base, loss: 0.0, slope: 0.0 } };
@@ -305,14 +317,20 @@ impl Ascent {
         true
     }
 
-    /// A probe tested nothing. It alone is repeated.
-    fn repeat_probe(&mut self, now: Time, index: usize) {
-        if let Phase::Probing { begun, .. } = &mut self.phase {
-            begun[index] = false;
-        }
+    /// An interval tested nothing. It alone is repeated.
+    fn repeat(&mut self, now: Time, report: &Report<Role>) {
+        let Phase::Probing { begun, .. } = &mut self.phase else { return self.begin(now, 0, report.rate) };
+        begun[report.role.index] = false;
         if !self.monitor.is_open() {
             self.begin_probe(now);
         }
+    }
+
+    /// Whether it may be a moment without delivery that took so much of an interval, not its rate: for as long as it takes to
+    /// hear of one. Not in slow start, whose rate nothing has tested.
+    fn may_have_met_a_gap(&mut self, now: Time, report: &Report<Role>) -> bool {
+        let heeds = self.config.brake == Brake::Lasting && !matches!(self.phase, Phase::SlowStart(_));
+        heeds && report.is_gap() && report.role.begun < *self.gap_at.get_or_insert(now)
     }
 
     /// Takes the results that have come in.
@@ -328,7 +346,12 @@ impl Ascent {
         // A source as fast as the path has nothing more to send after each packet, though an interval was sent at its rate.
         let wants_data = report.app_limited && self.config.bursts == Bursts::Ignored;
         let held_back = wants_data || !report.is_filled(self.mss);
-        if report.is_overload() && (held_back || self.config.brake == Brake::Any) {
+        if !report.is_overload() {
+            self.gap_at = None;
+        } else if self.may_have_met_a_gap(now, report) {
+            self.repeat(now, report);
+            return;
+        } else if held_back || self.config.brake != Brake::Held {
             self.brake(now, report, others);
             return;
         }
@@ -350,9 +373,9 @@ impl Ascent {
             Phase::SlowStart(doubling) if self.arrived(report).is_some() => self.go_back(now, report, doubling, others),
             Phase::SlowStart(doubling) => self.repeat_or_go_back(now, report, doubling, others),
             Phase::Probing { .. } if is_probe => self.on_probed(now, report, others),
-            Phase::Probing { .. } if heeds_bursts => self.repeat_probe(now, report.role.index),
+            Phase::Probing { .. } if heeds_bursts => self.repeat(now, report),
             Phase::Probing { .. } => self.probe(now, others),
-            Phase::Moving { .. } if held_back => self.begin(now, 0, report.rate),
+            Phase::Moving { .. } if held_back => self.repeat(now, report),
             Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
         }
     }
@@ -372,7 +395,7 @@ impl Ascent {
             _ => self.arrived(report).unwrap_or(f64::INFINITY).min(self.base / 2.0),
         };
         let delivered = match self.config.brake {
-            Brake::Any => report.rate * (1.0 - report.loss),
+            Brake::Any | Brake::Lasting => report.rate * (1.0 - report.loss),
             Brake::Held => f64::INFINITY,
         };
         let least = if report.loss < 1.0 { 0.0 } else { self.away() };

@@ -20,6 +20,9 @@ pub struct Config {
     /// How long after its end an interval waits for packets, in round-trip times. What is missing then counts as lost.
     /// Only a safety net: sessions declare packets lost earlier.
     pub deadline: f64,
+    /// Whether it waits on while nothing is heard for half as long, and once for as long again when the path is heard: what
+    /// stood still for a moment is not lost.
+    pub outlasts_silence: bool,
     /// RTT slopes of smaller magnitude are taken for zero (Vivace: 0.01).
     pub min_slope: f64,
     /// As are slopes below this multiple of their own standard error.
@@ -28,7 +31,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { length: 1.5, min_packets: 5, deadline: 4.0, min_slope: 0.01, slope_errors: 2.0 }
+        Self { length: 1.5, min_packets: 5, deadline: 4.0, outlasts_silence: false, min_slope: 0.01, slope_errors: 2.0 }
     }
 }
 
@@ -108,6 +111,8 @@ pub struct Report<R> {
     pub sent: Bytes,
     /// Share of those bytes that were lost, in 0..=1.
     pub loss: f64,
+    /// Whether its longest gap, packets sent one after another that were all lost, took the most of that.
+    pub in_a_gap: bool,
     /// Slope of the RTT over the interval (s/s); zero when it cannot be told from zero. If the application limited sending, without the
     /// latest acknowledgement: a receiver keeps that of the last packet back, in case that more come.
     pub slope: f64,
@@ -123,6 +128,8 @@ pub struct Report<R> {
 const MIN_SHARE: f64 = 0.9;
 /// Loss above which a rate is too high whatever its utility (the emergency brake of MPCC's release).
 const OVERLOAD: f64 = 0.3;
+/// Loss beside a gap up to which it is the gap that lost the rest. Too high a rate loses packets all along: the path still carries some.
+const BESIDE_GAP: f64 = OVERLOAD / 2.0;
 /// Packets of which such a loss is no accident; the release wants 100, which slow paths do not send in an interval.
 const OVERLOAD_PACKETS: u32 = 20;
 
@@ -144,6 +151,11 @@ impl<R> Report<R> {
     /// Whether so much of the interval was lost that its rate is too high even if it was not sent at all of it.
     pub fn is_overload(&self) -> bool {
         self.tells_loss() && self.loss > OVERLOAD
+    }
+
+    /// Whether such a loss may be of a moment in which nothing arrived, which tells nothing of the rate.
+    pub fn is_gap(&self) -> bool {
+        self.is_overload() && self.in_a_gap
     }
 
     /// Whether it has enough packets for a share of them to say something.
@@ -175,12 +187,31 @@ struct Interval<R> {
     /// When the first acknowledgement came, what it was for, and when the latest came.
     heard: Option<(Time, Bytes, Time)>,
     lost: Bytes,
+    gaps: Gaps,
     regression: Regression,
     /// Without the latest acknowledgement.
     regression_before: Regression,
     app_limited: bool,
     /// When it was closed.
     closed: Option<Time>,
+    /// When the path was heard again after a silence that began later.
+    heard_again: Option<Time>,
+}
+
+/// Packets sent one after another that were all lost, as losses are told in the order of sending.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gaps {
+    /// The packet after the latest, and bytes of it and those before it.
+    latest: Option<(u64, Bytes)>,
+    longest: Bytes,
+}
+
+impl Gaps {
+    fn on_lost(&mut self, packet: PacketNumber, bytes: Bytes) {
+        let before = self.latest.filter(|(next, _)| *next == packet.0).map_or(Bytes::ZERO, |(_, bytes)| bytes);
+        self.latest = Some((packet.0.saturating_add(1), before + bytes));
+        self.longest = self.longest.max(before + bytes);
+    }
 }
 
 impl<R: Copy> Interval<R> {
@@ -213,6 +244,8 @@ impl<R: Copy> Interval<R> {
         let regression = if self.app_limited { self.regression_before } else { self.regression };
         // Past the deadline, what is unknown counts as lost; events that count a packet twice cannot exceed all.
         let lost = self.lost.max(self.sent - self.acked).min(self.sent);
+        let gap = self.gaps.longest.min(lost);
+        let share = |of: Bytes, all: Bytes| if all.is_zero() { 0.0 } else { of.as_f64() / all.as_f64() };
         Report {
             role: self.role,
             rate: self.rate,
@@ -220,7 +253,8 @@ impl<R: Copy> Interval<R> {
             sending: self.last_sent.since(self.start),
             packets: u32::try_from(self.packets()).unwrap_or(u32::MAX),
             sent: self.sent,
-            loss: if self.sent.is_zero() { 0.0 } else { lost.as_f64() / self.sent.as_f64() },
+            loss: share(lost, self.sent),
+            in_a_gap: share(lost - gap, self.sent - gap) <= BESIDE_GAP,
             slope: regression.significant_slope(config),
             rtt: self.regression.mean(),
             arrival: self.arrival(),
@@ -239,12 +273,20 @@ pub struct Monitor<R> {
     overdue: bool,
     /// How long closed intervals wait; without end before a round trip was measured.
     patience: Option<Duration>,
+    /// When the latest acknowledgement came.
+    heard_at: Time,
 }
 
 impl<R: Copy> Monitor<R> {
     /// A monitor without intervals.
     pub fn new(config: Config) -> Self {
-        Self { config, intervals: VecDeque::with_capacity(MAX_INTERVALS), overdue: false, patience: None }
+        Self {
+            config,
+            intervals: VecDeque::with_capacity(MAX_INTERVALS),
+            overdue: false,
+            patience: None,
+            heard_at: Time::ZERO,
+        }
     }
 
     /// Opens an interval at `rate`, after closing the one that was open. Before a round trip was measured, `guess` stands for it
@@ -265,10 +307,12 @@ impl<R: Copy> Monitor<R> {
             acked: Bytes::ZERO,
             heard: None,
             lost: Bytes::ZERO,
+            gaps: Gaps::default(),
             regression: Regression::default(),
             regression_before: Regression::default(),
             app_limited: false,
             closed: None,
+            heard_again: None,
         });
         self.overdue = false;
         self.patience = rtt.map(|rtt| self.patience_for(rtt));
@@ -340,9 +384,15 @@ impl<R: Copy> Monitor<R> {
 
     /// A packet was acknowledged.
     pub fn on_acked(&mut self, acked: &Acked) {
+        let at = acked.sent_at + acked.rtt;
+        if self.is_silent(at) {
+            for interval in self.intervals.iter_mut().filter(|interval| interval.closed.is_some()) {
+                interval.heard_again.get_or_insert(at);
+            }
+        }
+        self.heard_at = self.heard_at.max(at);
         if let Some(interval) = self.intervals.iter_mut().find(|interval| interval.holds(acked.packet)) {
             interval.acked += acked.bytes;
-            let at = acked.sent_at + acked.rtt;
             let (first, size, last) = interval.heard.unwrap_or((at, acked.bytes, at));
             if at > last {
                 interval.regression_before = interval.regression;
@@ -356,19 +406,32 @@ impl<R: Copy> Monitor<R> {
     pub fn on_lost(&mut self, packet: PacketNumber, bytes: Bytes) {
         if let Some(interval) = self.intervals.iter_mut().find(|interval| interval.holds(packet)) {
             interval.lost += bytes;
+            interval.gaps.on_lost(packet, bytes);
         }
     }
 
     /// The oldest interval whose results are known. Intervals are reported in order, each once.
     pub fn take_report(&mut self, now: Time) -> Option<Report<R>> {
         let front = self.intervals.front()?;
-        let closed = front.closed?;
-        if !front.is_settled() && self.patience.is_none_or(|patience| now < closed + patience) {
+        front.closed?;
+        if !front.is_settled() && self.given_up_at(front).is_none_or(|at| now < at) {
             return None;
         }
         let report = front.report(&self.config);
         self.intervals.pop_front();
         Some(report)
+    }
+
+    /// When an interval waits no longer, if it is known.
+    fn given_up_at(&self, interval: &Interval<R>) -> Option<Time> {
+        let at = interval.heard_again.or(interval.closed)? + self.patience?;
+        (!self.is_silent(at)).then_some(at)
+    }
+
+    /// Whether nothing will have been heard for so long then that intervals wait on.
+    fn is_silent(&self, at: Time) -> bool {
+        self.config.outlasts_silence
+            && self.patience.is_some_and(|patience| self.heard_at + patience.mul_f64(0.5) <= at)
     }
 
     /// The slope of the RTT over what was heard so far of the latest interval.
@@ -379,7 +442,7 @@ impl<R: Copy> Monitor<R> {
     /// When the open interval ends or the oldest closed one is given up.
     pub fn next_timer(&self) -> Option<Time> {
         let end = self.open().filter(|open| open.range.is_some() && !self.overdue).map(Interval::end);
-        let deadline = self.intervals.front().and_then(|front| Some(front.closed? + self.patience?));
+        let deadline = self.intervals.front().and_then(|front| self.given_up_at(front));
         [end, deadline].into_iter().flatten().min()
     }
 }
@@ -475,6 +538,51 @@ mod tests {
         assert_eq!(monitor.take_report(Time::from_millis(549)), None);
         let report = monitor.take_report(Time::from_millis(550)).unwrap();
         assert!((report.loss - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_interval_may_outlast_a_silence_once() {
+        let ms = Time::from_millis;
+        let mut monitor = monitor(5);
+        monitor.config.outlasts_silence = true;
+        monitor.on_acked(&ack(0, 0, 100));
+        monitor.close(ms(150));
+        monitor.on_acked(&ack(1, 150, 100));
+        // Nothing is heard from 250 ms on, so that the wait does not end at 550.
+        assert_eq!(monitor.next_timer(), None);
+        assert_eq!(monitor.take_report(ms(10_000)), None);
+        // It begins anew at 500 ms, and not again at 800.
+        monitor.on_acked(&ack(2, 400, 100));
+        monitor.on_acked(&ack(3, 700, 100));
+        assert_eq!(monitor.next_timer(), Some(ms(900)));
+        assert_eq!(monitor.take_report(ms(899)), None);
+        assert!((monitor.take_report(ms(900)).unwrap().loss - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_overload_is_a_gap_if_little_is_lost_beside_the_longest() {
+        let report = |lost: &[u64]| {
+            let mut monitor = monitor(20);
+            for packet in 0..20 {
+                if lost.contains(&packet) {
+                    monitor.on_lost(PacketNumber(packet), Bytes::new(1000));
+                } else {
+                    monitor.on_acked(&ack(packet, packet, 100));
+                }
+            }
+            monitor.close(Time::from_millis(150));
+            monitor.take_report(Time::from_millis(300)).unwrap()
+        };
+        // Two of the 16 beside four, and three of them.
+        assert!(report(&[1, 5, 6, 7, 8, 12]).in_a_gap && !report(&[1, 5, 6, 7, 8, 12, 14]).in_a_gap);
+        assert!(report(&(0..20).collect::<Vec<_>>()).is_gap());
+        assert!(!report(&[]).is_gap());
+        // Ten of twenty: in one piece, in one piece but for one, every second.
+        assert!(report(&(5..15).collect::<Vec<_>>()).is_gap());
+        assert!(report(&[0, 6, 7, 8, 9, 10, 11, 12, 13, 14]).is_gap());
+        assert!(!report(&(0..10).map(|n| 2 * n).collect::<Vec<_>>()).is_gap());
+        // A quarter is no overload, in however few pieces.
+        assert!(!report(&[5, 6, 7, 8, 9]).is_gap());
     }
 
     #[test]

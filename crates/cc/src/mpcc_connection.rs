@@ -427,6 +427,7 @@ mod tests {
             packets: 10,
             sent: Rate::from_mbps(subflow.rate) * span,
             loss,
+            in_a_gap: false,
             slope,
             rtt: Some(0.1),
             arrival: Rate::ZERO,

@@ -12,7 +12,7 @@ use crate::output;
 /// List the congestion controllers and packet schedulers, with their parameters and sources
 ///
 /// Use a name with --cc or --sched, alone or with parameters: `mpcc-loss`, `mpcc-loss:KEY=VALUE,KEY=VALUE`. Defaults are those of
-/// scenarios. Real connections have some others: `mpcc-loss` and `mpcc-latency` slow-start=tolerant, brake=any, queue=heeded,
+/// scenarios. Real connections have some others: `mpcc-loss` and `mpcc-latency` slow-start=tolerant, brake=lasting, queue=heeded,
 /// bursts=heeded, low=near and min-rate=0.05, the scheduler chosen by default rescue=on. In the kernel, `manypath kernel status` shows them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  manypath algorithms\n  manypath algorithms --json")]
@@ -109,7 +109,8 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
 /// What real connections have in place of MPCC's defaults, where a controller has the parameter. Each has a page in docs/decisions/.
 ///
 /// * Slow start tolerates chance losses: the paper's rule takes one or two for the end of a path's capacity (slow-start.md).
-/// * An overload is braked: the paper's steps take half a minute down to a path that has come back thin (overload.md).
+/// * An overload that lasts is braked: the paper's steps take half a minute down to a path that has come back thin (overload.md), but a moment
+///   in which nothing arrives is none (moments.md).
 /// * A queue that grows is heeded: it tells what losses tell too late where it is deep (deep-queue.md).
 /// * So are bursts: those shorter than a round of probing would keep their rate for good (bursts.md).
 /// * A slow path is probed by a quarter of its rate at most: by the paper's share of the connection's rate, most of what is tried is lost
@@ -117,7 +118,7 @@ pub(crate) fn parse_sched(text: &str) -> Result<AlgorithmSpec, manypath_core::Sp
 /// * A path of less than the release's smallest rate is not overrun (overload.md).
 const FOR_REAL_PATHS: [(&str, &str); 6] = [
     ("slow-start", "tolerant"),
-    ("brake", "any"),
+    ("brake", "lasting"),
     ("queue", "heeded"),
     ("bursts", "heeded"),
     ("low", "near"),

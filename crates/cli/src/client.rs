@@ -594,11 +594,11 @@ mod tests {
         let cc = |args: &[&str]| parse(args).algorithms.chosen().unwrap().0.unwrap().to_string();
         assert_eq!(
             cc(&["--cc=mpcc-loss:omega=0.1"]),
-            "mpcc-loss:omega=0.1,slow-start=tolerant,brake=any,queue=heeded,bursts=heeded,low=near,min-rate=0.05"
+            "mpcc-loss:omega=0.1,slow-start=tolerant,brake=lasting,queue=heeded,bursts=heeded,low=near,min-rate=0.05"
         );
         assert_eq!(
             cc(&["--cc=mpcc-latency:slow-start=paper"]),
-            "mpcc-latency:slow-start=paper,brake=any,queue=heeded,bursts=heeded,low=near,min-rate=0.05"
+            "mpcc-latency:slow-start=paper,brake=lasting,queue=heeded,bursts=heeded,low=near,min-rate=0.05"
         );
         assert_eq!(
             cc(&["--cc=mpcc-loss:brake=held"]),

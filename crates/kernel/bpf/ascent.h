@@ -14,12 +14,32 @@
 /* What a retransmission timeout has on top of the round trip at least, microseconds (TCP_RTO_MIN). */
 #define MIN_TIMEOUT 200000
 
-/* A probe tested nothing. It alone is repeated. */
-INLINE void ascent_repeat_probe(struct ascent *ascent, const struct path_view *path, u32 index)
+/* An interval of probing or moving tested nothing. It alone is repeated. */
+SHARED u32 ascent_try_again(struct ascent *ascent, const struct path_view *path, const struct report *report)
 {
-	ascent->begun &= ~(1u << (index & (PROBES - 1)));
+	if (!ascent || !path || !report)
+		return 0;
+	if (ascent->phase != PROBING) {
+		ascent_begin(ascent, path, 0, report->rate);
+		return 0;
+	}
+	ascent->begun &= ~(1u << (report->index & (PROBES - 1)));
 	if (!open_interval(&ascent->monitor))
 		ascent_begin_probe(ascent, path);
+	return 0;
+}
+
+/*
+ * Whether it may be a moment without delivery that took so much of an interval, not its rate: for as long as it takes to hear of one. Not
+ * in slow start, whose rate nothing has tested.
+ */
+INLINE bool ascent_may_have_met_a_gap(struct ascent *ascent, const struct path_view *path, const struct report *report)
+{
+	if (tunables.brake != BRAKE_LASTING || ascent->phase == SLOW_START || !report->is_gap)
+		return false;
+	if (!ascent->gap_at_us)
+		ascent->gap_at_us = path->now_us;
+	return report->start_us < ascent->gap_at_us;
 }
 
 /* Moves the base rate and measures there. */
@@ -41,7 +61,7 @@ SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, cons
 	return 0;
 }
 
-/* The rate is far too high: half, or what slow start goes back to; with `brake=any` no more than what arrived. */
+/* The rate is far too high: half, or what slow start goes back to; but with `brake=held` no more than what arrived. */
 INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
 	real lower = real_shift(ascent->base, -1), arrived = ascent_arrived(report);
@@ -51,7 +71,7 @@ INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, co
 		lower = ascent_known_to_fit(ascent, report);
 	else if (arrived)
 		lower = real_min(lower, arrived);
-	if (tunables.brake == BRAKE_ANY)
+	if (tunables.brake != BRAKE_HELD)
 		lower = real_min(lower, real_mul(report->rate, real_sub(REAL_ONE, report->loss)));
 	if (report->loss >= REAL_ONE)
 		lower = real_max(lower, ascent_away(ascent));
@@ -150,7 +170,12 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 	ascent->intervals++;
 	ascent->utility = utility_of(&new, ascent->others);
 	ascent->unfair += !report->filled;
-	if (report->overload && (!report->filled || tunables.brake == BRAKE_ANY)) {
+	if (!report->overload) {
+		ascent->gap_at_us = 0;
+	} else if (ascent_may_have_met_a_gap(ascent, path, report)) {
+		ascent_try_again(ascent, path, report);
+		return 0;
+	} else if (!report->filled || tunables.brake != BRAKE_HELD) {
 		ascent_brake(ascent, path, report, others);
 		return 0;
 	}
@@ -171,11 +196,11 @@ SHARED u32 ascent_report(struct ascent *ascent, const struct path_view *path, co
 		if (ascent->phase == PROBING && is_probe)
 			ascent_probed(ascent, path, report->index, &new, others);
 		else if (ascent->phase == PROBING && tunables.bursts == BURSTS_HEEDED)
-			ascent_repeat_probe(ascent, path, report->index);
+			ascent_try_again(ascent, path, report);
 		else if (ascent->phase == PROBING)
 			ascent_probe(ascent, path, others);
 		else if (ascent->phase == MOVING || report->app_limited)
-			ascent_begin(ascent, path, 0, report->rate);
+			ascent_try_again(ascent, path, report);
 		else if (ascent_arrived(report))
 			/* Whatever the sender can do, the path cannot do as much. */
 			ascent_go_back(ascent, path, report, others);
@@ -249,6 +274,7 @@ INLINE void ascent_on_ack(struct ascent *ascent, const struct path_view *path, r
 		ascent_start(ascent, path, others);
 	if (path->rtt_us)
 		monitor_sample(&ascent->monitor, path);
+	monitor_hear(&ascent->monitor, path, tunables.brake == BRAKE_LASTING);
 	ascent_advance(ascent, path);
 	ascent_ease(ascent, min_slope);
 	if (monitor_report(&ascent->monitor, path, min_slope, &ascent->report) &&
@@ -274,6 +300,7 @@ INLINE void ascent_on_timeout(struct ascent *ascent, const struct path_view *pat
 	ascent->repeats = 0;
 	ascent->doubted_rtt_us = 0;
 	ascent->resumed = 0;
+	ascent->gap_at_us = 0;
 }
 
 #endif

@@ -14,6 +14,8 @@
 #define MAX_RATE real_of(MILLION)
 /* RTT slope (millionths of s/s) from which on a queue grows, and losses are no chance. */
 #define QUEUE_GROWS_PPM 250000
+/* RTT slope from which on the rate is five times what the path delivers, or more. */
+#define FLOODS_PPM 4000000
 /* RTT slope of a burst from which on half of slow start's doubling was too much. */
 #define DOUBLED_TOO_FAR_PPM 500000
 
@@ -56,6 +58,8 @@ struct ascent {
 	/* When the timeout was after which nothing has been heard; zero if there is none. The round-trip time before it. */
 	u64 silent_since_us;
 	u64 known_rtt_us;
+	/* When the results of an interval came that may have met a moment without delivery, microseconds; zero if none has. */
+	u64 gap_at_us;
 	struct momentum momentum;
 	struct sample samples[PROBES];
 	/* For people. */

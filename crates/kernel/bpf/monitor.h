@@ -9,6 +9,7 @@
  *   roughly in order; an interval is settled when as many are as had been sent at its end, and REORDERING more, because
  *   that many packets behind a hole tell that it is one.
  * - What was declared lost between the settling of an interval's beginning and of its end was lost in the interval.
+ * - What is declared lost at once was sent one after another: a gap.
  *
  * Round-trip times belong to the interval in which their packet left.
  */
@@ -29,6 +30,8 @@
 #define DEADLINE 4
 /* Loss in per cent above which a rate is too high whatever its utility (the emergency brake of MPCC's release). */
 #define OVERLOAD 30
+/* Loss in per cent beside a gap up to which it is the gap that lost the rest. */
+#define BESIDE_GAP 15
 /* Packets of which such a loss is no accident, and of which an arrival can be told; the release wants 100, which slow paths do not
  * send in an interval. */
 #define OVERLOAD_PACKETS 20
@@ -97,6 +100,11 @@ struct interval {
 	u32 begun;
 	u32 lost_before;
 	u32 arrived_before;
+	/* Packets of its longest gap. */
+	u32 gap;
+	u32 pad_gap;
+	/* When the path was heard again after a silence that began later; zero if it was not. */
+	u64 heard_again_us;
 	/* Whether data waited to be sent when it was closed. */
 	u32 backlogged;
 	u64 begun_us;
@@ -112,6 +120,10 @@ struct monitor {
 	/* The oldest, and how many there are. Only the last may be open. */
 	u32 oldest;
 	u32 count;
+	/* When the path was heard for the last time, and how many packets were lost then. */
+	u64 heard_us;
+	u32 lost;
+	u32 pad;
 };
 
 /* What an interval measured. */
@@ -139,6 +151,9 @@ struct report {
 	u32 packets;
 	/* Whether nothing waited to be sent before its end, and it was sent at its rate until then: a shorter interval. */
 	u32 cut_short;
+	/* Whether an overload may be of a moment in which nothing arrived, which tells nothing of the rate. */
+	u32 is_gap;
+	u64 start_us;
 };
 
 /*
@@ -264,6 +279,8 @@ INLINE void monitor_begin(struct monitor *monitor, const struct path_view *path,
 	interval->first = path->segs_out;
 	interval->bytes = path->bytes_sent;
 	interval->begun = 0;
+	interval->gap = 0;
+	interval->heard_again_us = 0;
 	interval->regression.n = 0;
 	interval->regression.t = 0;
 	interval->regression.tt = 0;
@@ -310,6 +327,42 @@ SHARED u32 monitor_sample(struct monitor *monitor, const struct path_view *path)
 			break;
 		}
 	}
+	return 0;
+}
+
+/* How long a closed interval waits for packets, microseconds. */
+INLINE u64 monitor_patience(const struct path_view *path)
+{
+	u64 patience = DEADLINE * (u64)path->srtt_us;
+
+	return patience > MIN_LENGTH ? patience : MIN_LENGTH;
+}
+
+/*
+ * The path is heard. If it was silent for half of what closed intervals wait, they begin to wait anew, once: what stood still for a moment
+ * is not lost. What is known to be lost since it was heard before is a gap of the intervals that it belongs to.
+ */
+SHARED u32 monitor_hear(struct monitor *monitor, const struct path_view *path, bool outlasts_silence)
+{
+	bool silent;
+	u32 nth, gap;
+
+	if (!monitor || !path)
+		return 0;
+	silent = outlasts_silence && path->now_us - monitor->heard_us >= monitor_patience(path) / 2;
+	gap = path->lost - monitor->lost;
+	for (nth = 0; nth < MAX_INTERVALS; nth++) {
+		struct interval *interval = interval_at(monitor, nth);
+
+		if (nth >= monitor->count)
+			break;
+		if (silent && interval->closed_us && !interval->heard_again_us)
+			interval->heard_again_us = path->now_us;
+		if (interval->begun && gap > interval->gap)
+			interval->gap = gap;
+	}
+	monitor->heard_us = path->now_us;
+	monitor->lost = path->lost;
 	return 0;
 }
 
@@ -369,9 +422,9 @@ INLINE real interval_arrival(const struct interval *settled, const struct path_v
 /* The report of the oldest interval, if its results are known; each is reported once, in order. */
 SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path, real min_slope, struct report *report)
 {
-	u64 patience = path ? DEADLINE * (u64)path->srtt_us : 0;
 	struct interval *oldest;
-	u32 sent, lost, unsettled;
+	u32 sent, lost, unsettled, gap;
+	u64 waits_from;
 
 	if (!monitor || !path || !report || !monitor->count)
 		return 0;
@@ -384,7 +437,8 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 	if (!is_settled(path, oldest->end)) {
 		s32 missing = (s32)(oldest->end - (path->segs_out - path->in_flight));
 
-		if (path->now_us - oldest->closed_us < (patience > MIN_LENGTH ? patience : MIN_LENGTH))
+		waits_from = oldest->heard_again_us ? oldest->heard_again_us : oldest->closed_us;
+		if (path->now_us - waits_from < monitor_patience(path))
 			return 0;
 		/* Past the deadline, what is unknown counts as lost. */
 		unsettled = missing > 0 ? missing : 0;
@@ -406,6 +460,10 @@ SHARED u32 monitor_report(struct monitor *monitor, const struct path_view *path,
 		regression_count(&oldest->regression, oldest->latest_us, oldest->latest_rtt_us, -1);
 	report->slope = regression_slope(&oldest->regression, min_slope);
 	report->overload = sent >= OVERLOAD_PACKETS && (u64)lost * 100 > (u64)sent * OVERLOAD;
+	lost = lost < sent ? lost : sent;
+	gap = oldest->gap < lost ? oldest->gap : lost;
+	report->is_gap = report->overload && (u64)(lost - gap) * 100 <= (u64)(sent - gap) * BESIDE_GAP;
+	report->start_us = oldest->start_us;
 	monitor_drop_oldest(monitor);
 	return 1;
 }

@@ -15,8 +15,8 @@
  * Defaults: MPCC s7.1, and its release where the paper gives none; but what all real paths have in place of these (FOR_REAL_PATHS of
  * crates/cli/src/algorithms.rs). Slow start tolerates chance losses: the paper's rule cannot tell one lost packet from congestion at the
  * rates that slow start begins with. Beside 90 Mbit/s of the other subflows', going from 4 to 8 pays as long as less than 0.2% is lost
- * (eq. 2 with the weight of s7.1); an interval of 45 ms has 30 packets there. An overload is braked, a growing queue and what bursts
- * lose are heeded.
+ * (eq. 2 with the weight of s7.1); an interval of 45 ms has 30 packets there. An overload that lasts is braked, a growing queue and
+ * what bursts lose are heeded.
  *
  * The longer nothing is heard after a timeout, the more the rate falls: what a path that has become thin loses, TCP must send over it again.
  *
@@ -45,7 +45,7 @@ TUNABLES = {
 	.leave = LEAVE_BETTER,
 	.publish = PUBLISH_INTERVAL,
 	.timeout = TIMEOUT_BACKOFF,
-	.brake = BRAKE_ANY,
+	.brake = BRAKE_LASTING,
 	.queue = QUEUE_HEEDED,
 	.bursts = BURSTS_HEEDED,
 };

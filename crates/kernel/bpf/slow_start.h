@@ -135,19 +135,25 @@ SHARED u32 ascent_doubled(struct ascent *ascent, const struct path_view *path, s
 }
 
 /*
- * While the results of a doubled rate are on their way, sends at the one before it as soon as round trips are seen to lengthen.
+ * Sends on at the rate before the last doubling while its results are on their way, as soon as round trips are seen to lengthen; and at what
+ * arrives at once where that is far less.
  */
 SHARED u32 ascent_ease(struct ascent *ascent, real min_slope)
 {
 	struct interval *latest;
+	struct sreal slope;
+	real carried;
 
-	if (!ascent || tunables.queue == QUEUE_IGNORED || ascent->phase != SLOW_START || !ascent->has_previous)
-		return 0;
-	if (!ascent->monitor.count || open_interval(&ascent->monitor))
+	if (!ascent || tunables.queue == QUEUE_IGNORED || ascent->phase != SLOW_START || !ascent->monitor.count)
 		return 0;
 	latest = interval_at(&ascent->monitor, ascent->monitor.count - 1);
-	if (is_growing(regression_slope(&latest->regression, min_slope)))
+	slope = regression_slope(&latest->regression, min_slope);
+	if (is_growing_by(slope, FLOODS_PPM)) {
+		carried = real_div(ascent->base, real_add(REAL_ONE, slope.size));
+		ascent->rate = real_max(real_min(ascent->rate, carried), ascent_away(ascent));
+	} else if (ascent->has_previous && !open_interval(&ascent->monitor) && is_growing(slope)) {
 		ascent->rate = real_min(ascent->rate, ascent->previous.rate);
+	}
 	return 0;
 }
 

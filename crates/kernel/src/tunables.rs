@@ -238,7 +238,7 @@ mod tests {
     /// bpf/mpcc.h and bpf/tccc.h say why.
     const OTHER_DEFAULTS: &[(&str, &str, &str)] = &[
         ("mpcc-", "slow-start", "tolerant"),
-        ("mpcc-", "brake", "any"),
+        ("mpcc-", "brake", "lasting"),
         ("mpcc-", "queue", "heeded"),
         ("mpcc-", "bursts", "heeded"),
         ("mpcc-", "low", "near"),

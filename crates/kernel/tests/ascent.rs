@@ -128,6 +128,7 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
     spec.params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let config = ascent::config(&Params::new(&spec, &rows).unwrap()).unwrap();
     let heeds_bursts = params.contains(&("bursts", "heeded"));
+    let heeds_gaps = params.contains(&("brake", "lasting"));
     let (mut dice, mut worst, mut phases) = (Dice::new(3), Worst::default(), [0_u64; 3]);
     let mut episode = 0;
     while worst.steps < STEPS {
@@ -135,6 +136,8 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
         let mut pair = Pair::new(config, controller, episode);
         // Place of the interval in a probing round, and the others that are not begun.
         let (mut index, mut left) = (0, vec![1, 2, 3]);
+        // Whether a gap was heard of, after which another is an overload.
+        let mut had_gap = false;
         for turn in 0..50 {
             let others = if dice.below(4) == 0 {
                 Others::default()
@@ -159,12 +162,16 @@ fn walk(name: &str, controller: &PacedController, defaults: Defaults, params: &[
             }
             let shown = Interval::draw(&mut dice, pair.rate().min(before));
             let epoch = pair.theirs.epoch;
+            let gap =
+                heeds_gaps && pair.theirs.phase != AscentState::SLOW_START && shown.is_overload() && !shown.scattered;
+            let repeated = gap && !had_gap;
+            had_gap = shown.is_overload() && (had_gap || gap);
             pair.interval(shown, index, others);
             let goes_on = pair.theirs.phase == AscentState::PROBING && pair.theirs.epoch == epoch;
             if goes_on {
                 // The next one has begun before this one is known, which alone is repeated if it tested nothing.
                 let next = left.first().copied().unwrap_or(index);
-                let counts = shown.filled || heeds_bursts && shown.cut_short;
+                let counts = !repeated && (shown.filled || heeds_bursts && shown.cut_short);
                 if !counts {
                     left.push(index);
                     left.sort_unstable();
@@ -209,7 +216,8 @@ fn silences(controller: &PacedController) {
         // Slow start doubles now and then.
         acknowledged(&mut pair);
         for _ in 0..dice.below(12) {
-            let shown = Interval { lost: 0, slope: 0.0, filled: true, app_limited: false, cut_short: false };
+            let shown =
+                Interval { lost: 0, scattered: false, slope: 0.0, filled: true, app_limited: false, cut_short: false };
             pair.interval(shown, 0, Others::default());
         }
         pair.ours.on_event(pair.now, &Event::Timeout { repeated: false }, &pair.view, Others::default());
@@ -278,6 +286,9 @@ fn mpcc_loss() {
     let controller = unsafe { &mp_mpcc_loss };
     as_rust(controller);
     walk("mpcc-loss", controller, mpcc::LOSS, &[]);
+    // A moment without delivery is no overload.
+    controller.set("brake", 2);
+    walk("mpcc-loss", controller, mpcc::LOSS, &[("brake", "lasting")]);
     // What silence leaves is more than the smallest rate.
     controller.set("brake", 1);
     controller.set("min_rate_ppm", 50_000);
@@ -344,6 +355,13 @@ fn mpcc_latency() {
         controller,
         mpcc::LATENCY,
         &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near"), ("bursts", "heeded")],
+    );
+    controller.set("brake", 2);
+    walk(
+        "mpcc-latency",
+        controller,
+        mpcc::LATENCY,
+        &[("slow-start", "tolerant"), ("queue", "heeded"), ("low", "near"), ("bursts", "heeded"), ("brake", "lasting")],
     );
     bursts(controller);
     silences(controller);

@@ -31,6 +31,9 @@ pub enum SlowStart {
 
 /// RTT slope (s/s) from which on a queue grows, and losses are no chance: the rate is a quarter above what the path delivers.
 pub(super) const QUEUE_GROWS: f64 = 0.25;
+/// RTT slope (s/s) from which on the rate is five times what the path delivers, or more: no doubling does that, but slow start from what a
+/// path carried before it was away. A deep queue would take it for seconds before any is known to be lost.
+pub(super) const FLOODS: f64 = 4.0;
 /// RTT slope (s/s) of a burst from which on half of slow start's doubling was too much. Less of it may be what suits bursts that a queue holds.
 pub(super) const DOUBLED_TOO_FAR: f64 = 0.5;
 
@@ -95,6 +98,9 @@ pub enum Brake {
     /// where that is less: steps are bounded, and a path that has come back with a hundredth of its capacity takes them half a minute, in
     /// which its losses hold up the other paths.
     Any,
+    /// As `Any`, but for a moment in which nothing arrives: a radio that hands over, a route that changes, a host that stands still. What
+    /// lost 30%, and little beside one gap, is repeated once more; what is late is not lost while nothing is heard.
+    Lasting,
 }
 
 /// What a growing queue means besides what the utility makes of it. A queue deeper than a round trip takes what is sent too fast for several
@@ -269,8 +275,8 @@ pub const fn parameters(own: Defaults) -> [Parameter; 23] {
         row(
             "brake",
             "held",
-            "held or any",
-            "intervals that lose 30% and lower the rate at once: those that tested no rate, or any",
+            "held, any or lasting",
+            "intervals that lose 30% and lower the rate at once: those that tested no rate, any, or any but a moment without delivery",
         ),
         row(
             "queue",
@@ -292,10 +298,12 @@ pub const fn parameters(own: Defaults) -> [Parameter; 23] {
 /// # Errors
 /// If a value is out of range.
 pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
+    let brake = params.choice("brake", &[("held", Brake::Held), ("any", Brake::Any), ("lasting", Brake::Lasting)])?;
     Ok(Config {
         monitor: monitor::Config {
             length: params.number("mi", 0.5, 10.0)?,
             min_packets: params.integer("mi-packets", 1, 1000)?,
+            outlasts_silence: brake == Brake::Lasting,
             min_slope: params.number("min-slope", 0.0, 1.0)?,
             ..monitor::Config::default()
         },
@@ -326,7 +334,7 @@ pub fn config(params: &Params<'_>) -> Result<Config, SpecError> {
             "timeout",
             &[("halve", OnTimeout::Halve), ("backoff", OnTimeout::Backoff), ("keep", OnTimeout::Keep)],
         )?,
-        brake: params.choice("brake", &[("held", Brake::Held), ("any", Brake::Any)])?,
+        brake,
         queue: params.choice("queue", &[("ignored", Queue::Ignored), ("heeded", Queue::Heeded)])?,
         bursts: params.choice("bursts", &[("ignored", Bursts::Ignored), ("heeded", Bursts::Heeded)])?,
     })

@@ -7,7 +7,7 @@
 
 use manypath_core::{Duration, Time};
 
-use super::config::{QUEUE_GROWS, Queue, SlowStart};
+use super::config::{FLOODS, QUEUE_GROWS, Queue, SlowStart};
 use super::{Ascent, MAX_RATE, Others, Phase, Role, Sample};
 use crate::monitor::Report;
 
@@ -32,13 +32,19 @@ pub(super) struct Doubling {
 }
 
 impl Ascent {
-    /// While the results of a doubled rate are on their way, sends at the one before it as soon as round trips are seen to lengthen.
+    /// Sends on at the rate before the last doubling while its results are on their way, as soon as round trips are seen to lengthen; and
+    /// at what arrives at once where that is far less.
     pub(super) fn ease(&mut self) {
-        if self.config.queue == Queue::Ignored || self.monitor.is_open() {
+        let Phase::SlowStart(doubling) = &self.phase else { return };
+        if self.config.queue == Queue::Ignored {
             return;
         }
-        if let Phase::SlowStart(Doubling { previous: Some(old), .. }) = &self.phase
-            && self.monitor.latest_slope() >= QUEUE_GROWS
+        let slope = self.monitor.latest_slope();
+        if slope >= FLOODS {
+            self.rate = self.rate.min(self.base / (1.0 + slope)).max(self.away());
+        } else if slope >= QUEUE_GROWS
+            && !self.monitor.is_open()
+            && let Some(old) = doubling.previous
         {
             self.rate = self.rate.min(old.rate);
         }

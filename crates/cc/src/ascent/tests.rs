@@ -105,13 +105,18 @@ impl Driver {
         (first, self.next, rate)
     }
 
-    /// Acknowledges all packets of an interval but the share lost.
-    fn answer(&mut self, (first, last, _): (u64, u64, f64), loss: f64) {
-        self.now += Duration::from_millis(100);
+    /// Acknowledges all packets of an interval but the share lost, which are its first.
+    fn answer(&mut self, (first, last, rate): (u64, u64, f64), loss: f64) {
         let lost = (loss * (last - first) as f64).round();
+        self.answer_but((first, last, rate), |packet| ((packet - first) as f64) < lost);
+    }
+
+    /// Acknowledges all packets of an interval but the lost ones.
+    fn answer_but(&mut self, (first, last, _): (u64, u64, f64), is_lost: impl Fn(u64) -> bool) {
+        self.now += Duration::from_millis(100);
         for packet in first..last {
             let packet_number = PacketNumber(packet);
-            let event = if ((packet - first) as f64) < lost {
+            let event = if is_lost(packet) {
                 Event::Lost { packet: packet_number, bytes: Bytes::new(1000), sent_at: Time::ZERO }
             } else {
                 Event::Acked(Acked {
@@ -275,6 +280,64 @@ fn an_overload_falls_to_what_arrived_or_to_half_at_once() {
     close(after(Brake::Any, 0.2).0, 16.0);
 }
 
+/// A driver that moves, and the rate that it tries.
+fn moving(brake: Brake) -> (Driver, f64) {
+    let mut driver = Driver::new(Config { brake, ..config() });
+    driver.ascent.running = true;
+    driver.ascent.step(Time::ZERO, 8.0, sample(4.0, 0.0, 0.0), driver.others);
+    let rate = driver.ascent.rate;
+    (driver, rate)
+}
+
+#[test]
+fn a_moment_without_delivery_is_no_overload() {
+    for loss in [0.5, 1.0] {
+        let (mut braking, rate) = moving(Brake::Any);
+        braking.round(loss);
+        assert!(braking.ascent.base < rate / 1.9 && matches!(braking.ascent.phase, Phase::Probing { .. }));
+        let (mut driver, mut rate) = moving(Brake::Lasting);
+        // After what was well another moment is one, too.
+        for _ in 0..2 {
+            driver.round(loss);
+            close(driver.ascent.base, rate);
+            // The interval is repeated, and then it is a test.
+            assert!(matches!(driver.ascent.phase, Phase::Moving { .. }));
+            driver.round(0.0);
+            assert!(driver.ascent.base > rate, "{loss}");
+            rate = driver.ascent.base;
+        }
+    }
+    let mut probing = probing();
+    probing.ascent.config.brake = Brake::Lasting;
+    let base = probing.ascent.base;
+    let first = probing.interval(1.0, false);
+    let second = probing.interval(1.0, false);
+    probing.answer(first, 1.0);
+    probing.answer(second, 0.4);
+    close(probing.ascent.base, base);
+    let Phase::Probing { begun, samples, .. } = &probing.ascent.phase else { panic!("{:?}", probing.ascent.phase) };
+    assert_eq!((*begun, *samples), ([false, false, true, false], [None; PROBES]));
+}
+
+#[test]
+fn an_overload_that_lasts_or_loses_all_along_is_one() {
+    let braked = |driver: &Driver, rate: f64| driver.ascent.base < rate / 1.9;
+    let (mut lasting, rate) = moving(Brake::Lasting);
+    lasting.round(0.5);
+    lasting.round(0.5);
+    assert!(braked(&lasting, rate), "{}", lasting.ascent.base);
+    // Half of a gap, and one in four of the rest.
+    let (mut beside, rate) = moving(Brake::Lasting);
+    let interval = beside.interval(1.0, false);
+    let middle = u64::midpoint(interval.0, interval.1);
+    beside.answer_but(interval, |packet| packet < middle || packet % 4 == 0);
+    assert!(braked(&beside, rate), "{}", beside.ascent.base);
+    // A slow start has not tested its rate.
+    let mut starting = Driver::new(Config { brake: Brake::Lasting, ..config() });
+    starting.round(0.5);
+    assert!(braked(&starting, 4.0 * 1.01), "{}", starting.ascent.base);
+}
+
 #[test]
 fn slow_starts_differ_in_what_they_take_for_chance() {
     let after_rise = |slow_start, loss, slope| {
@@ -379,6 +442,23 @@ fn while_round_trips_lengthen_the_rate_before_is_sent_until_results_are_in() {
     close(waiting(Queue::Ignored, 0.5), 16.0);
     close(waiting(Queue::Heeded, 0.0), 16.0);
     close(waiting(Queue::Heeded, 0.5), 8.0);
+}
+
+#[test]
+fn what_floods_a_path_is_sent_no_longer() {
+    // What a path carried before it was away, or a new subflow's first rate.
+    for (slope, rate) in [(3.9, 4.0), (5.0, 4.0 / 6.0), (100.0, 0.2)] {
+        for queue in [Queue::Ignored, Queue::Heeded] {
+            let mut driver = Driver::new(Config { queue, ..config() });
+            driver.send(false);
+            (0..5).for_each(|_| driver.send(false));
+            driver.slope = slope;
+            driver.answer((0, 5, 4.0), 0.0);
+            let left = if queue == Queue::Heeded { rate } else { 4.0 };
+            assert!((driver.ascent.rate / left - 1.0).abs() < 1e-6, "{slope} {queue:?}: {}", driver.ascent.rate);
+            close(driver.ascent.base, 4.0);
+        }
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn report(rate: f64, loss: f64, index: usize) -> Report<Role> {
         packets: 10,
         sent: Rate::from_mbps(rate) * span,
         loss,
+        in_a_gap: false,
         slope: 0.0,
         rtt: Some(0.1),
         arrival: Rate::ZERO,

@@ -11,7 +11,10 @@ use crate::{Failure, Outcome, Session, baseline, fairness};
 const COMPARED: [(&str, &str); 4] = [
     ("lia", "mp_lia"),
     ("balia", "mp_balia"),
-    ("mpcc-latency:slow-start=tolerant,brake=any,queue=heeded,bursts=heeded,timeout=backoff,low=near", "mp_mpcc_lat"),
+    (
+        "mpcc-latency:slow-start=tolerant,brake=lasting,queue=heeded,bursts=heeded,timeout=backoff,low=near",
+        "mp_mpcc_lat",
+    ),
     ("uni-mptcp", "mp_uni"),
 ];
 

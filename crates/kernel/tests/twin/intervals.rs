@@ -17,6 +17,8 @@ const BASE_RTT: f64 = 4e7;
 #[derive(Clone, Copy, Debug)]
 pub struct Interval {
     pub lost: u64,
+    /// Whether what is lost was not sent one after another.
+    pub scattered: bool,
     pub slope: f64,
     pub filled: bool,
     pub app_limited: bool,
@@ -29,6 +31,7 @@ pub struct Interval {
 pub struct Sent {
     shown: Interval,
     first: u64,
+    start: Time,
     /// Nanoseconds between its packets.
     gap: u64,
     bytes: u64,
@@ -37,6 +40,11 @@ pub struct Sent {
 }
 
 impl Interval {
+    /// Whether so much was lost that the rate was too high, or nothing arrived for a moment.
+    pub fn is_overload(&self) -> bool {
+        self.lost * 10 > PACKETS * 3
+    }
+
     /// At a rate in Mbit/s. Losses of up to 10%, rarely more; slopes of up to 0.4, a third of them none.
     pub fn draw(dice: &mut Dice, rate: f64) -> Self {
         let lost = match dice.below(8) {
@@ -51,7 +59,8 @@ impl Interval {
         // Below some rate, one packet more would fill any interval (`Report::is_filled`).
         let filled = rate < 1.0 || dice.below(16) > 0;
         let app_limited = !filled && dice.below(2) == 0;
-        Self { lost, slope, filled, app_limited, cut_short: app_limited && dice.below(2) == 0 }
+        let scattered = dice.below(2) == 0;
+        Self { lost, scattered, slope, filled, app_limited, cut_short: app_limited && dice.below(2) == 0 }
     }
 
     /// Sends it at a rate in Mbit/s over `length` round-trip times: its first packet opens it, its last closes it, unless it is cut short.
@@ -69,7 +78,7 @@ impl Interval {
         let share = if self.filled || self.cut_short { 1.01 } else { 0.3 };
         let bits = share * rate * 1e6 * (gap * (PACKETS - 1)) as f64 / 1e9;
         let bytes = ((bits / 8.0 / PACKETS as f64).ceil() as u64).max(1);
-        let first = *next_packet;
+        let (first, start) = (*next_packet, *now);
         for index in 0..PACKETS {
             if index > 0 {
                 *now = Time::from_nanos(now.as_nanos() + gap);
@@ -81,7 +90,7 @@ impl Interval {
         if self.cut_short {
             *now = Time::from_nanos(now.as_nanos() + (whole - gap) * (PACKETS - 1));
         }
-        Sent { shown: self, first, gap, bytes, rate }
+        Sent { shown: self, first, start, gap, bytes, rate }
     }
 }
 
@@ -95,9 +104,12 @@ impl Sent {
         PACKETS - self.shown.lost
     }
 
-    /// Acknowledges its packets, the last of them lost. No window grows on them.
+    /// Acknowledges its packets, the last of them lost. No window grows on them. Scattered losses are told from the last one on, so that
+    /// none follows the one before it.
     pub fn settle(&self, mut event: impl FnMut(Event)) {
-        for index in 0..PACKETS {
+        for turn in 0..PACKETS {
+            let is_backward = self.shown.scattered && turn >= self.acked();
+            let index = if is_backward { PACKETS - 1 - (turn - self.acked()) } else { turn };
             let (packet, bytes) = (PacketNumber(self.first + index), Bytes::new(self.bytes));
             let sent_at = Time::from_nanos(1_000_000_000 + index * self.gap);
             event(if index >= self.acked() {
@@ -141,9 +153,11 @@ impl Sent {
             arrival: self.arrival(),
             filled: u32::from(self.shown.filled),
             app_limited: u32::from(self.shown.app_limited),
-            overload: u32::from(PACKETS >= 20 && self.shown.lost * 10 > PACKETS * 3),
+            overload: u32::from(self.shown.is_overload()),
             packets: PACKETS as u32,
             cut_short: u32::from(self.shown.cut_short),
+            is_gap: u32::from(self.shown.is_overload() && !self.shown.scattered),
+            start_us: self.start.as_nanos() / 1000,
         }
     }
 }

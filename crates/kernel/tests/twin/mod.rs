@@ -152,6 +152,8 @@ pub struct Report {
     pub overload: u32,
     pub packets: u32,
     pub cut_short: u32,
+    pub is_gap: u32,
+    pub start_us: u64,
 }
 
 /// `struct paced_controller` of `bpf/paced_control.h`.

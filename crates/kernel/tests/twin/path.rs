@@ -19,6 +19,14 @@ pub struct Link {
     pub queue_us: u64,
 }
 
+/// A time in which nothing leaves a link, microseconds: what comes then is lost, or waits in its queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Pause {
+    pub from_us: u64,
+    pub until_us: u64,
+    pub loses: bool,
+}
+
 /// Packets that are under way together.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -31,8 +39,9 @@ struct Piece {
 pub struct Path<'a> {
     pub state: AscentState,
     pub view: PathView,
+    pub pause: Option<Pause>,
     controller: &'a PacedController,
-    link: Link,
+    pub link: Link,
     group: Group,
     under_way: VecDeque<Piece>,
     /// When pacing lets the next piece leave, and when the link has sent all it has.
@@ -57,7 +66,7 @@ impl<'a> Path<'a> {
             ..PathView::default()
         };
         let (under_way, dice) = (VecDeque::new(), Dice::new(5));
-        Self { state, view, controller, link, group, under_way, next_us: 0, idle_us: 0, dice }
+        Self { state, view, pause: None, controller, link, group, under_way, next_us: 0, idle_us: 0, dice }
     }
 
     /// Lets time pass; `look` is called after each acknowledgement.
@@ -87,8 +96,10 @@ impl<'a> Path<'a> {
 
     fn send(&mut self) {
         let now = self.view.now_us;
-        let starts = self.idle_us.max(now);
-        let fits = starts - now <= self.link.queue_us;
+        let pause = self.pause.filter(|pause| (pause.from_us..pause.until_us).contains(&now));
+        let goes_on = pause.map_or(now, |pause| pause.until_us);
+        let starts = self.idle_us.max(goes_on);
+        let fits = starts - goes_on <= self.link.queue_us && pause.is_none_or(|pause| !pause.loses);
         if fits {
             self.idle_us = starts + (PIECE_BITS / self.link.capacity) as u64;
         }
