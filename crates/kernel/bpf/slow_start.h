@@ -150,7 +150,7 @@ SHARED u32 ascent_ease(struct ascent *ascent, real min_slope)
 	slope = regression_slope(&latest->regression, min_slope);
 	if (is_growing_by(slope, FLOODS_PPM)) {
 		carried = real_div(ascent->base, real_add(REAL_ONE, slope.size));
-		ascent->rate = real_max(real_min(ascent->rate, carried), ascent_away(ascent));
+		ascent->rate = real_min(ascent->rate, real_max(carried, ascent_away(ascent)));
 	} else if (ascent->has_previous && !open_interval(&ascent->monitor) && is_growing(slope)) {
 		ascent->rate = real_min(ascent->rate, ascent->previous.rate);
 	}

@@ -41,7 +41,7 @@ impl Ascent {
         }
         let slope = self.monitor.latest_slope();
         if slope >= FLOODS {
-            self.rate = self.rate.min(self.base / (1.0 + slope)).max(self.away());
+            self.rate = self.rate.min((self.base / (1.0 + slope)).max(self.away()));
         } else if slope >= QUEUE_GROWS
             && !self.monitor.is_open()
             && let Some(old) = doubling.previous
