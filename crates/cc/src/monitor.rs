@@ -449,6 +449,9 @@ impl<R: Copy> Monitor<R> {
 
 #[cfg(test)]
 mod tests {
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
     use super::*;
 
     const RTT: Duration = Duration::from_millis(100);
@@ -557,6 +560,42 @@ mod tests {
         assert_eq!(monitor.next_timer(), Some(ms(900)));
         assert_eq!(monitor.take_report(ms(899)), None);
         assert!((monitor.take_report(ms(900)).unwrap().loss - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_timer_that_has_been_served_asks_for_no_time_that_has_passed() {
+        for seed in 0..500 {
+            let mut dice = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let mut below = |n: u64| dice.next_u64() % n;
+            let mut monitor = Monitor::new(Config { outlasts_silence: seed % 2 == 0, ..Config::default() });
+            let (mut now, mut sent) = (Time::ZERO, Vec::new());
+            for packet in 0..100 {
+                now += Duration::from_millis(below(4) * below(100));
+                if below(4) == 0 || !monitor.is_open() {
+                    monitor.begin(now, (), 8.0, Some(RTT), RTT);
+                }
+                monitor.on_sent(now, PacketNumber(packet), Bytes::new(1000), false);
+                sent.push((packet, now));
+                if below(2) == 0 {
+                    let (packet, sent_at) = sent.swap_remove(usize::try_from(below(sent.len() as u64)).unwrap());
+                    if below(3) == 0 {
+                        monitor.on_lost(PacketNumber(packet), Bytes::new(1000));
+                    } else {
+                        let rtt = now.since(sent_at);
+                        monitor.on_acked(&Acked { sent_at, rtt, ..ack(packet, 0, 0) });
+                    }
+                }
+                if monitor.is_due(now) {
+                    monitor.close(now);
+                }
+                while monitor.take_report(now).is_some() {}
+                assert!(
+                    monitor.next_timer().is_none_or(|at| at > now),
+                    "{seed}: {:?} at {now:?}",
+                    monitor.next_timer()
+                );
+            }
+        }
     }
 
     #[test]
