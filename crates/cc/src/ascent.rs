@@ -27,6 +27,7 @@ use crate::monitor::{Monitor, Report};
 
 mod config;
 mod momentum;
+mod overload;
 mod slow_start;
 mod utility;
 
@@ -253,11 +254,6 @@ impl Ascent {
         self.pause();
     }
 
-    /// The rate that is left of a path that carries nothing: it is away, which tells not how thin it is.
-    pub(super) fn away(&self) -> f64 {
-        self.base.min(config::AWAY).max(self.config.min_rate)
-    }
-
     /// The path is heard, for the first time after a timeout if there was one.
     fn on_heard(&mut self, now: Time) {
         let Some(since) = self.silent_since.take() else { return };
@@ -326,13 +322,6 @@ impl Ascent {
         }
     }
 
-    /// Whether it may be a moment without delivery that took so much of an interval, not its rate: for as long as it takes to
-    /// hear of one. Not in slow start, whose rate nothing has tested.
-    fn may_have_met_a_gap(&mut self, now: Time, report: &Report<Role>) -> bool {
-        let heeds = self.config.brake == Brake::Lasting && !matches!(self.phase, Phase::SlowStart(_));
-        heeds && report.is_gap() && report.role.begun < *self.gap_at.get_or_insert(now)
-    }
-
     /// Takes the results that have come in.
     fn settle(&mut self, now: Time, others: Others) {
         while let Some(report) = self.monitor.take_report(now) {
@@ -378,44 +367,6 @@ impl Ascent {
             Phase::Moving { .. } if held_back => self.repeat(now, report),
             Phase::Moving { from, previous } => self.on_moved(now, from, &previous, Sample::of(report), others),
         }
-    }
-
-    /// The rate at which packets of an interval arrived, Mbit/s, if its own is known to be too high by that.
-    fn arrived(&self, report: &Report<Role>) -> Option<f64> {
-        let too_high = report.is_overload() || report.slope >= config::QUEUE_GROWS;
-        let is_known = self.config.queue == Queue::Heeded && report.arrival > Rate::ZERO;
-        (is_known && too_high).then(|| report.arrival.as_mbps().min(report.rate))
-    }
-
-    /// The rate is far too high.
-    fn brake(&mut self, now: Time, report: &Report<Role>, others: Others) {
-        self.momentum = Momentum::default();
-        let lower = match &self.phase {
-            Phase::SlowStart(doubling) => self.known_to_fit(report, *doubling),
-            _ => self.arrived(report).unwrap_or(f64::INFINITY).min(self.base / 2.0),
-        };
-        let delivered = match self.config.brake {
-            Brake::Any | Brake::Lasting => report.rate * (1.0 - report.loss),
-            Brake::Held => f64::INFINITY,
-        };
-        let least = if report.loss < 1.0 { 0.0 } else { self.away() };
-        self.base = lower.min(delivered).max(least);
-        self.probe(now, others);
-    }
-
-    /// What the path carried of an interval that was held back, Mbit/s, if it shows that this rate is too high.
-    fn carried(&self, report: &Report<Role>) -> Option<f64> {
-        let arrived = report.rate * (1.0 - report.loss);
-        if self.config.utility.is_unbearable(report, self.others) {
-            return Some(arrived);
-        }
-        let too_fast = match self.phase {
-            Phase::SlowStart(_) => config::DOUBLED_TOO_FAR,
-            Phase::Probing { .. } | Phase::Moving { .. } => config::QUEUE_GROWS,
-        };
-        // A sender or receiver that stood still for a moment looks the same: one burst alone takes no more than half.
-        let carried = (arrived / (1.0 + report.slope)).max(self.base / 2.0);
-        (report.is_cut_short(self.mss) && report.slope >= too_fast && carried < self.base).then_some(carried)
     }
 
     /// Begins a probing round around the base rate.
