@@ -111,7 +111,7 @@ pub struct Report<R> {
     pub sent: Bytes,
     /// Share of those bytes that were lost, in 0..=1.
     pub loss: f64,
-    /// Whether its longest gap, packets sent one after another that were all lost, took the most of that.
+    /// Whether little was lost beside its longest gap: packets sent one after another that were all lost.
     pub in_a_gap: bool,
     /// Slope of the RTT over the interval (s/s); zero when it cannot be told from zero. If the application limited sending, without the
     /// latest acknowledgement: a receiver keeps that of the last packet back, in case that more come.

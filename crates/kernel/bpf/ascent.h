@@ -61,7 +61,7 @@ SHARED u32 ascent_step(struct ascent *ascent, const struct path_view *path, cons
 	return 0;
 }
 
-/* The rate is far too high: half, or what slow start goes back to; but with `brake=held` no more than what arrived. */
+/* The rate is far too high: half, or what slow start goes back to; and no more than what arrived unless `brake=held`. */
 INLINE void ascent_brake(struct ascent *ascent, const struct path_view *path, const struct report *report, real others)
 {
 	real lower = real_shift(ascent->base, -1), arrived = ascent_arrived(report);
